@@ -1,0 +1,59 @@
+# How a folder becomes a target, the same way everywhere.
+#
+#   pipefill_folder(name LINKS a b c)      the *.cpp of this folder as the static library pipefill_<name>
+#   pipefill_tests(folder LINKS a b c)     the test_*.cpp of this folder as one gtest binary, label unit
+#   pipefill_bench(name LINKS a b c)       bench_<name>.cpp as a program that is built but not run by default
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo)
+endif()
+set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O3 -g -DNDEBUG")
+
+add_library(pipefill_options INTERFACE)
+target_include_directories(pipefill_options INTERFACE "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}")
+# -fno-math-errno and -fno-trapping-math change no result; -ffast-math would, and is never used.
+target_compile_options(pipefill_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -fno-math-errno -fno-trapping-math)
+target_link_libraries(pipefill_options INTERFACE Threads::Threads)
+if(PIPEFILL_WERROR)
+  target_compile_options(pipefill_options INTERFACE -Werror)
+endif()
+if(PIPEFILL_NATIVE)
+  target_compile_options(pipefill_options INTERFACE -march=native)
+endif()
+if(PIPEFILL_CONTRACTS)
+  target_compile_definitions(pipefill_options INTERFACE PIPEFILL_CONTRACTS=1 _GLIBCXX_ASSERTIONS=1)
+endif()
+if(PIPEFILL_SANITIZE)
+  target_compile_options(pipefill_options INTERFACE -fsanitize=${PIPEFILL_SANITIZE} -fno-sanitize-recover=all
+                                                    -fno-omit-frame-pointer)
+  target_link_options(pipefill_options INTERFACE -fsanitize=${PIPEFILL_SANITIZE})
+endif()
+
+function(pipefill_folder name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LINKS")
+  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp" "${CMAKE_CURRENT_SOURCE_DIR}/*/*.cpp")
+  add_library(pipefill_${name} STATIC ${sources})
+  target_link_libraries(pipefill_${name} PRIVATE pipefill_options ${arg_LINKS})
+endfunction()
+
+function(pipefill_tests folder)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LINKS;SOURCES")
+  if(NOT arg_SOURCES)
+    file(GLOB arg_SOURCES CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/test_*.cpp")
+  endif()
+  add_executable(test_${folder} ${arg_SOURCES})
+  target_link_libraries(test_${folder} PRIVATE pipefill_options pipefill_test_main ${arg_LINKS} GTest::gtest)
+  target_compile_definitions(test_${folder} PRIVATE PIPEFILL_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  gtest_discover_tests(test_${folder} DISCOVERY_MODE PRE_TEST TEST_PREFIX ${folder}. PROPERTIES LABELS unit TIMEOUT 120)
+endfunction()
+
+function(pipefill_bench name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LINKS")
+  add_executable(bench_${name} "${CMAKE_CURRENT_SOURCE_DIR}/bench_${name}.cpp")
+  target_link_libraries(bench_${name} PRIVATE pipefill_options ${arg_LINKS})
+endfunction()

@@ -1,0 +1,1 @@
+// Keeps the folder a target until its first op.

@@ -1,0 +1,111 @@
+// The whole run as one struct of values, filled from a deck (config/load) and handed to every other part.
+// Every member is one key of the deck; config/keys.cpp is the one table that names, documents and checks them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/units.hpp"
+
+namespace pipefill {
+
+struct RunSection {
+  std::string directory;            ///< empty: runs/<deck name>
+  std::int64_t steps = 100;
+  std::uint64_t seed = 1;
+  Nanoseconds max_time{0};          ///< 0: no limit
+  Nanoseconds hang_timeout{10'000'000'000};
+};
+
+enum class ComputeType { fp32, bf16 };
+
+struct ModelSection {
+  int layers = 4;
+  int channels = 128;
+  int heads = 4;
+  int context = 64;
+  int vocab = 0;                    ///< 0: auto, from the data source
+  bool tied = true;
+  ComputeType compute = ComputeType::fp32;
+};
+
+enum class DataSource { bytes, llmc, nanogpt, megatron, synthetic };
+
+struct DataSection {
+  DataSource source = DataSource::synthetic;
+  std::vector<std::string> files;   ///< globs
+  int vocab = 64;                   ///< synthetic: number of symbols
+  double validation_fraction = 0.05;
+  std::int64_t validation_every = 0;     ///< steps; 0: only at the end
+  std::int64_t validation_tokens = 16384;  ///< per validation, rounded up to whole microbatches
+};
+
+struct ParallelSection {
+  int stages = 0;                   ///< 0: auto, ranks / replicas
+  int replicas = 1;
+  std::vector<int> layers;          ///< explicit cut: layers per stage; empty: by cost
+};
+
+struct ScheduleSection {
+  std::string name = "1f1b";
+  int microbatches = 8;
+  int microbatch_size = 4;
+};
+
+enum class LearningRateDecay { constant, linear, cosine, wsd };
+
+struct OptimizerSection {
+  double learning_rate = 3e-3;
+  double final_fraction = 0.1;      ///< of the learning rate, reached at the last step
+  std::int64_t warm_up = 20;        ///< steps
+  LearningRateDecay decay = LearningRateDecay::cosine;
+  double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8;
+  double weight_decay = 0.1;
+  double clip = 1.0;                ///< global norm; 0: no clipping
+  bool shard = false;               ///< ZeRO-1 over replicas
+};
+
+struct CheckpointSection {
+  std::int64_t every = 0;           ///< steps; 0: only when the run stops
+  int keep = 2;
+};
+
+struct TraceSection {
+  bool enabled = true;
+  Nanoseconds segment{5'000'000'000};
+};
+
+
+enum class DeviceKind { automatic, cpu };
+enum class WaitMethod { spin, yield, sleep };
+
+struct DeviceSection {
+  DeviceKind kind = DeviceKind::automatic;
+  int threads = 0;                  ///< OpenMP threads of a rank; 0: its share of the allowed cores
+  bool bind = true;
+  Bytes memory{0};                  ///< limit of a rank; 0: its share of the host's
+  WaitMethod wait = WaitMethod::spin;
+};
+
+enum class ProgressStyle { automatic, bar, plain, none };
+
+struct LogSection {
+  std::int64_t every = 10;          ///< steps between lines; the first five are always shown
+  ProgressStyle progress = ProgressStyle::automatic;
+};
+
+struct RunConfig {
+  RunSection run;
+  ModelSection model;
+  DataSection data;
+  ParallelSection parallel;
+  ScheduleSection schedule;
+  OptimizerSection optimizer;
+  CheckpointSection checkpoint;
+  TraceSection trace;
+  DeviceSection device;
+  LogSection log;
+};
+
+}  // namespace pipefill

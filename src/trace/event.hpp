@@ -1,0 +1,47 @@
+// One thing that took time on a rank. A rank's events lie back to back: what belongs to nothing else is `other`,
+// recorded like the rest, so that their sum is the wall time.
+#pragma once
+
+#include <cstdint>
+
+#include "base/units.hpp"
+
+namespace pipefill {
+
+enum class EventKind : std::uint8_t {
+  forward,
+  backward,         ///< full backward, input and weight part
+  backward_input,
+  backward_weight,
+  optimizer,
+  transfer,         ///< from the arrival of a message to the start of what it was waited for; also posting sends
+  collective,       ///< the same for collectives
+  checkpoint,
+  data,             ///< tokens fetched
+  validation,
+  bubble_warm_up,
+  bubble_steady,
+  bubble_cool_down,
+  bubble_collective,
+  bubble_step_boundary,
+  other,            ///< bookkeeping of the run itself
+  fill,             ///< a fill chunk (overlaps bubbles; not part of the sum)
+  overrun,          ///< fill time after the arrival
+};
+
+/// -1 where a field does not apply. Times are the rank's monotonic clock.
+struct Event {
+  EventKind kind = EventKind::other;
+  std::int32_t step = -1;
+  std::int16_t model_chunk = -1;
+  std::int16_t microbatch = -1;
+  std::int32_t slot = -1;        ///< bubbles: position of the Bubble in the stage's program
+  std::int32_t job = -1;
+  std::int32_t fill_chunk = -1;
+  Nanoseconds start{};
+  Nanoseconds end{};
+  Nanoseconds transfer{};        ///< bubbles: the part after the sender was ready, i.e. the message under way
+  std::int64_t bytes = 0;        ///< bubbles: free memory; transfers: payload
+};
+
+}  // namespace pipefill
