@@ -10,24 +10,32 @@ namespace pipefill {
 
 enum class EventKind : std::uint8_t {
   forward,
-  backward,         ///< full backward, input and weight part
+  backward,  ///< full backward, input and weight part
   backward_input,
   backward_weight,
   optimizer,
-  transfer,         ///< from the arrival of a message to the start of what it was waited for; also posting sends
-  collective,       ///< the same for collectives
+  transfer,    ///< from the arrival of a message to the start of what it was waited for; also posting sends
+  collective,  ///< the same for collectives
   checkpoint,
-  data,             ///< tokens fetched
+  data,  ///< tokens fetched
   validation,
   bubble_warm_up,
   bubble_steady,
   bubble_cool_down,
   bubble_collective,
   bubble_step_boundary,
-  other,            ///< bookkeeping of the run itself
-  fill,             ///< a fill chunk (overlaps bubbles; not part of the sum)
-  overrun,          ///< fill time after the arrival
+  other,    ///< bookkeeping of the run itself
+  fill,     ///< a fill chunk (overlaps bubbles; not part of the sum)
+  overrun,  ///< fill time after the arrival
 };
+inline constexpr int kEventKinds = static_cast<int>(EventKind::overrun) + 1;
+
+/// "bubble_warm_up" and so on: the names in the trace file's enum.
+const char* event_kind_name(EventKind kind);
+/// The bubble classes, from waiting for a neighbour to waiting for all.
+bool is_bubble(EventKind kind);
+/// Fill work lies over other events: it is reported apart and is no part of the wall time's sum.
+bool is_fill_work(EventKind kind);
 
 /// -1 where a field does not apply. Times are the rank's monotonic clock.
 struct Event {
@@ -35,13 +43,13 @@ struct Event {
   std::int32_t step = -1;
   std::int16_t model_chunk = -1;
   std::int16_t microbatch = -1;
-  std::int32_t slot = -1;        ///< bubbles: position of the Bubble in the stage's program
+  std::int32_t slot = -1;  ///< bubbles: position of the Bubble in the stage's program
   std::int32_t job = -1;
   std::int32_t fill_chunk = -1;
   Nanoseconds start{};
   Nanoseconds end{};
-  Nanoseconds transfer{};        ///< bubbles: the part after the sender was ready, i.e. the message under way
-  std::int64_t bytes = 0;        ///< bubbles: free memory; transfers: payload
+  Nanoseconds transfer{};  ///< bubbles: the part after the sender was ready, i.e. the message under way
+  std::int64_t bytes = 0;  ///< bubbles: free memory; transfers: payload
 };
 
 }  // namespace pipefill
