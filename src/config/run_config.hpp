@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "base/units.hpp"
+#include "model/learning_rate.hpp"
+#include "model/model_shape.hpp"
 
 namespace pipefill {
 
@@ -17,8 +19,6 @@ struct RunSection {
   Nanoseconds max_time{0};          ///< 0: no limit
   Nanoseconds hang_timeout{10'000'000'000};
 };
-
-enum class ComputeType { fp32, bf16 };
 
 struct ModelSection {
   int layers = 4;
@@ -52,8 +52,6 @@ struct ScheduleSection {
   int microbatches = 8;
   int microbatch_size = 4;
 };
-
-enum class LearningRateDecay { constant, linear, cosine, wsd };
 
 struct OptimizerSection {
   double learning_rate = 3e-3;

@@ -1,0 +1,28 @@
+// The CPU as a Device: aligned host memory, an OpenMP team of a set size.
+#pragma once
+
+#include "device/device.hpp"
+
+namespace pipefill {
+
+class CpuDevice final : public Device {
+ public:
+  /// `threads` >= 1. `limit` of zero bytes: all of the host's memory.
+  CpuDevice(int threads, Bytes limit);
+
+  std::string describe() const override;
+  const KernelContext& kernels() const override { return kernels_; }
+  Buffer allocate(Bytes size, std::string_view what) override;
+  DeviceMemory memory() const override { return memory_; }
+
+ private:
+  void release(std::byte* data, Bytes size) noexcept override;
+
+  KernelContext kernels_;
+  DeviceMemory memory_;
+};
+
+/// Bytes of physical memory of this host.
+Bytes host_memory();
+
+}  // namespace pipefill

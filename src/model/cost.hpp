@@ -1,0 +1,40 @@
+// What the model costs, in FLOPs and bytes: for the layer cut, for `plan`, and for the model FLOP rate.
+#pragma once
+
+#include "base/id.hpp"
+#include "base/units.hpp"
+#include "model/layer_cut.hpp"
+#include "model/model_shape.hpp"
+
+namespace pipefill {
+
+/// Training FLOPs of one token, forward and backward (two per multiply-add; recomputation never counts):
+///   6 (12 L C^2 + V C) + 12 L T C
+/// attention counted in full, not halved for causality; look-ups, norms and activations free (PaLM, appendix B).
+double training_flops_per_token(const ModelShape& shape);
+
+/// The same for one chunk, the embedding's additions counted as 4 C so that it is not free for the layer cut.
+double training_flops_per_token(const ModelShape& shape, const LayerCut& cut, ModelChunkId chunk);
+
+/// Model FLOPs over time and peak (FLOP/s of all ranks together), `tokens` over all replicas. Peak unknown: see caller.
+double model_flops_utilisation(const ModelShape& shape, double tokens, double seconds, double peak_flops);
+
+/// Bytes of one held chunk, as Stage allocates them.
+struct ChunkMemory {
+  Bytes parameters{};          ///< fp32 masters
+  Bytes gradients{};           ///< fp32 accumulators, with the tied embedding's second one
+  Bytes compute_copies{};      ///< bf16 weights
+  Bytes moments{};             ///< AdamW, one replica owning all rows
+  Bytes activations{};         ///< stash of one microbatch in flight, with logits
+  Bytes logits{};              ///< the logits' part of `activations`
+  Bytes deferred_gradients{};  ///< one microbatch between BackwardInput and BackwardWeight
+  Bytes scratch{};             ///< whatever is in flight
+  /// All of it with `slots` microbatches in flight, `weight_slots` of them awaiting their weight part.
+  Bytes total(int slots, int weight_slots) const {
+    return parameters + gradients + compute_copies + moments + scratch + activations * slots +
+           deferred_gradients * weight_slots;
+  }
+};
+ChunkMemory chunk_memory(const ModelShape& shape, const LayerCut& cut, ModelChunkId chunk, int microbatch_size);
+
+}  // namespace pipefill
