@@ -1,1 +1,0 @@
-// Keeps the folder a target until its first op.
