@@ -17,14 +17,14 @@ namespace pipefill {
 enum class Channel : std::uint8_t { activation, gradient, replica_gradient, replica_parameter, tied_gradient, token };
 struct Tag {
   Channel channel = Channel::activation;
-  int item = 0;              ///< the receiver's chunk for activations and gradients, the part index elsewhere
+  int item = 0;  ///< the receiver's chunk for activations and gradients, the part index elsewhere
   MicrobatchId microbatch;
   auto operator<=>(const Tag&) const = default;
 };
 
 /// Starts every message between ranks (64 bytes, so that the payload behind it stays aligned).
 struct alignas(64) MessageHeader {
-  std::int64_t ready_ns = 0;       ///< sender's clock when the payload was complete and handed to the transport
+  std::int64_t ready_ns = 0;  ///< sender's clock when the payload was complete and handed to the transport
   std::int64_t payload_bytes = 0;
   std::int64_t step = 0;
   std::int64_t reserved[5] = {};

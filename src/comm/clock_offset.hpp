@@ -1,0 +1,50 @@
+// How far each rank's monotonic clock is from rank 0's. Ranks of one host share the clock: exactly 0. Others are
+// measured by ping-pong at start and end (Cristian 1989: the exchange with the least round trip bounds the error by
+// half of it) and interpolated linearly between.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "comm/transport.hpp"
+#include "comm/wait.hpp"
+
+namespace pipefill {
+
+/// time on rank 0 = local time + offset, true within +- uncertainty, read at local time `at`.
+struct ClockReading {
+  Nanoseconds offset{};
+  Nanoseconds uncertainty{};
+  Nanoseconds at{};
+};
+
+/// From `rounds` of (my send, rank 0's stamp, my receive): the reading with the least round trip.
+struct ClockRound {
+  Nanoseconds sent, remote, received;
+};
+ClockReading best_reading(const std::vector<ClockRound>& rounds);
+
+/// Collective and blocking; the readings of all ranks, indexed by rank. `clock_domains[r]` as in RankInfo: ranks in
+/// rank 0's domain get offset 0 and uncertainty 0 without measuring. `round` tells apart several measurements.
+std::vector<ClockReading> measure_clock_offsets(Transport& transport, Waiter& waiter,
+                                                const std::vector<std::string>& clock_domains);
+
+/// Offsets over a run: one reading, or two and a straight line.
+class ClockModel {
+ public:
+  ClockModel() = default;
+  explicit ClockModel(std::vector<ClockReading> start) : start_(std::move(start)) {}
+  void finish(std::vector<ClockReading> end) { end_ = std::move(end); }
+
+  /// A time of rank `from`'s clock on rank `to`'s clock.
+  Nanoseconds convert(Nanoseconds time, RankId from, RankId to) const;
+  /// Added to a local time of `rank` it gives rank 0's.
+  Nanoseconds offset(RankId rank, Nanoseconds local_time) const;
+  /// The larger of start's and end's.
+  Nanoseconds uncertainty(RankId rank) const;
+
+ private:
+  std::vector<ClockReading> start_, end_;
+};
+
+}  // namespace pipefill

@@ -1,0 +1,38 @@
+// The tied embedding's gradient has two accumulators, look-up (first stage) and head (last stage). The two stages swap
+// them and both form look-up + head, in this order, so that their copies of the weight stay equal bit for bit.
+#pragma once
+
+#include "comm/message.hpp"
+#include "comm/transport.hpp"
+
+namespace pipefill {
+
+enum class TiedRole { lookup, head };
+
+/// sum[i] = lookup[i] + head[i]; `sum` may be either of them. The same call at P = 1.
+void add_tied(std::span<const float> lookup, std::span<const float> head, std::span<float> sum);
+
+/// One rank's half of the swap. Non-blocking, reusable, one round at a time.
+class TiedExchange {
+ public:
+  TiedExchange(Transport& transport, RankId peer, TiedRole mine, std::int64_t elements);
+  void post(std::int64_t step);  ///< posts the receive; call at the start of the step
+  /// `accumulator` (size `elements`) is final: sends a copy. It belongs to the exchange until test() says done, and
+  /// then holds look-up + head.
+  void start(std::span<float> accumulator, std::int64_t step);
+  bool test();
+
+ private:
+  Transport* transport_;
+  RankId peer_;
+  TiedRole mine_;
+  MessageBuffer incoming_, outgoing_;
+  Request receive_, send_;
+  std::span<float> accumulator_;
+  std::int64_t step_ = 0;
+  bool posted_ = false;
+  bool started_ = false;
+  bool added_ = false;
+};
+
+}  // namespace pipefill
