@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <memory>
 #include <set>
 #include <utility>
@@ -32,8 +33,9 @@ bool add_file(const std::string& path, std::vector<Match>& matches) {
 
 void match(const std::string& pattern, std::vector<Match>& matches) {
   if (add_file(pattern, matches)) return;
+  const auto is_fatal = [](const char*, int reason) { return reason == ENOENT || reason == ENOTDIR ? 0 : 1; };
   glob_t found{};
-  const int result = ::glob(pattern.c_str(), GLOB_ERR | GLOB_NOSORT | GLOB_TILDE, nullptr, &found);
+  const int result = ::glob(pattern.c_str(), GLOB_NOSORT | GLOB_TILDE, is_fatal, &found);
   const std::unique_ptr<glob_t, decltype(&::globfree)> owner(&found, &::globfree);
   if (result != 0 && result != GLOB_NOMATCH)
     throw FileError(ExitCode::input_output, pattern, "a directory of this pattern cannot be read");

@@ -18,16 +18,15 @@ constexpr int kGpt2Vocab = 50257;
 constexpr int kByteVocab = 256;
 constexpr int kSyntheticVocab = 64;
 
-/// The prefixes of the .bin/.idx pairs that the patterns name.
+/// The prefixes of the .bin/.idx pairs that the patterns name: every pattern is turned into one of .idx files.
 std::vector<std::string> find_megatron_prefixes(std::vector<std::string> patterns) {
-  const auto is_pair = [](const std::string& name) { return name.ends_with(".idx") || name.ends_with(".bin"); };
-  for (std::string& pattern : patterns)
-    if (!is_pair(pattern)) pattern += ".idx";
-  std::vector<std::string> prefixes;
-  for (const std::string& file : find_files(patterns))
-    if (const std::string prefix = file.substr(0, file.size() - 4);
-        std::ranges::find(prefixes, prefix) == prefixes.end())
-      prefixes.push_back(prefix);
+  constexpr std::size_t kSuffix = 4;
+  for (std::string& pattern : patterns) {
+    if (pattern.ends_with(".idx") || pattern.ends_with(".bin")) pattern.resize(pattern.size() - kSuffix);
+    pattern += ".idx";
+  }
+  std::vector<std::string> prefixes = find_files(patterns);
+  for (std::string& prefix : prefixes) prefix.resize(prefix.size() - kSuffix);
   return prefixes;
 }
 
