@@ -1,4 +1,5 @@
-// One instruction of a stage's program, as plain data. Builders emit compute only; passes add communication and bubbles.
+// One instruction of a stage's program, as plain data. Builders emit compute only; passes add communication and
+// bubbles.
 #pragma once
 
 #include <variant>

@@ -11,10 +11,10 @@ namespace pipefill {
 using Program = std::vector<Instruction>;
 
 struct Schedule {
-  std::string name;                          ///< "gpipe", "1f1b", ...
-  int microbatches = 1;                      ///< M
-  std::vector<StageId> stage_of_chunk;       ///< model chunk -> stage that holds it; size P*v
-  std::vector<Program> programs;             ///< per stage; size P
+  std::string name;                     ///< "gpipe", "1f1b", ...
+  int microbatches = 1;                 ///< M
+  std::vector<StageId> stage_of_chunk;  ///< model chunk -> stage that holds it; size P*v
+  std::vector<Program> programs;        ///< per stage; size P
 
   int stages() const { return static_cast<int>(programs.size()); }
   int chunks() const { return static_cast<int>(stage_of_chunk.size()); }
