@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "schedule/dry_run.hpp"
+#include "schedule/validate.hpp"
 
 namespace pipefill {
 namespace {
@@ -104,11 +105,8 @@ void refuse_lowered(const Schedule& schedule) {
 
 Schedule with_communication(const Schedule& compute, Replicas replicas) {
   refuse_lowered(compute);
-  const DryRun run = dry_run(compute);
-  if (!run.complete()) {
-    throw ScheduleError(fmt::format("schedule '{}' cannot run to its end: {}", compute.name, run.cycle));
-  }
-  const auto receives = place_receives(compute, run.order);
+  validate(compute);
+  const auto receives = place_receives(compute, dry_run(compute).order);
   const Messages messages(compute);
   const bool trains = has_backward(compute);
 

@@ -14,7 +14,7 @@ enum class Replicas { one, several };
 ///    precedes the consumer, so that a message arrives while the stage still computes;
 ///  - with several replicas, ReduceGradients of a chunk after its last backward;
 ///  - OptimizerStep at the end of every stage that trains (none in a forward-only schedule).
-/// Throws ScheduleError when the compute instructions cannot run to the end, or when there already is communication.
+/// Throws ScheduleError when `compute` is not valid (validate) or has more than compute instructions.
 Schedule with_communication(const Schedule& compute, Replicas replicas);
 
 }  // namespace pipefill

@@ -15,7 +15,7 @@ namespace pipefill {
 
 /// A title line and one line per stage, each ending in a newline. Exact, with one label per time unit (the greatest
 /// common divisor of all durations), where that fits into `max_width` characters; otherwise scaled to `max_width`, with
-/// labels cut where they do not fit.
+/// the bare letter where a label does not fit.
 std::string draw(const Schedule& schedule, const CostModel& costs, const Timeline& timeline, int max_width = 120);
 
 }  // namespace pipefill
