@@ -53,6 +53,8 @@ std::string describe(Tag tag) {
       return fmt::format("the replica's parameters of chunk {}", tag.item);
     case Channel::tied_gradient:
       return "the tied embedding's gradient";
+    case Channel::probe:
+      return "a timing probe";
     case Channel::token:
       return fmt::format("the tokens of microbatch {}", tag.microbatch.value);
   }

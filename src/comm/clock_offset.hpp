@@ -25,7 +25,7 @@ struct ClockRound {
 ClockReading best_reading(const std::vector<ClockRound>& rounds);
 
 /// Collective and blocking; the readings of all ranks, indexed by rank. `clock_domains[r]` as in RankInfo: ranks in
-/// rank 0's domain get offset 0 and uncertainty 0 without measuring. `round` tells apart several measurements.
+/// rank 0's domain get offset 0 and uncertainty 0 without measuring.
 std::vector<ClockReading> measure_clock_offsets(Transport& transport, Waiter& waiter,
                                                 const std::vector<std::string>& clock_domains);
 

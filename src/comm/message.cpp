@@ -4,12 +4,15 @@
 
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "base/contract.hpp"
 #include "base/error.hpp"
 
 namespace pipefill {
+
+MessageBuffer::MessageBuffer() : MessageBuffer(0) {}
 
 MessageBuffer::MessageBuffer(std::int64_t payload_bytes)
     : size_(sizeof(MessageHeader) + static_cast<std::size_t>(payload_bytes)) {
@@ -37,6 +40,49 @@ void MessageBuffer::check(std::int64_t step) const {
         "run different programs",
         header().step, header().payload_bytes, step, payload));
   }
+}
+
+Message::~Message() { give_up(); }
+
+Message::Message(Message&& other) noexcept { *this = std::move(other); }
+
+Message& Message::operator=(Message&& other) noexcept {
+  if (this != &other) {
+    give_up();
+    buffer_ = std::move(other.buffer_);
+    transport_ = other.transport_;
+    request_ = std::exchange(other.request_, {});
+    step_ = other.step_;
+    receiving_ = other.receiving_;
+  }
+  return *this;
+}
+
+void Message::give_up() noexcept {
+  if (request_.pending() && !transport_->abandon(request_)) buffer_.leak();
+}
+
+void Message::send(Transport& transport, RankId to, Tag tag, std::int64_t step) {
+  PF_EXPECT(!request_.pending());
+  buffer_.stamp(step);
+  transport_ = &transport;
+  receiving_ = false;
+  request_ = transport.send(to, tag, buffer_.bytes());
+}
+
+void Message::receive(Transport& transport, RankId from, Tag tag, std::int64_t step) {
+  PF_EXPECT(!request_.pending());
+  transport_ = &transport;
+  receiving_ = true;
+  step_ = step;
+  request_ = transport.receive(from, tag, buffer_.bytes());
+}
+
+bool Message::test() {
+  if (!request_.pending()) return true;
+  if (!transport_->test(request_)) return false;
+  if (receiving_) buffer_.check(step_);
+  return true;
 }
 
 }  // namespace pipefill

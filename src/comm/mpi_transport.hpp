@@ -17,8 +17,8 @@ class MpiTransport final : public Transport {
  public:
   /// Collective over all ranks. Needs a living Cluster.
   explicit MpiTransport(MpiTransportOptions options = {});
-  /// Cancels open receives and gives open sends a second to leave; what still hangs then is abandoned (MPI keeps
-  /// pointers to those buffers: only end_all_ranks may follow).
+  /// Abandons what is still open: cancels receives, gives sends a second to leave. If something still hangs then, MPI
+  /// keeps pointers to those buffers and only end_all_ranks may follow.
   ~MpiTransport() override;
 
   RankId rank() const override;
@@ -27,6 +27,7 @@ class MpiTransport final : public Transport {
   Request receive(RankId from, Tag tag, std::span<std::byte> message) override;
   bool test(Request& request) override;
   void progress() override;
+  bool abandon(Request& request) noexcept override;
   Request all_gather(std::span<const std::byte> mine, std::span<std::byte> all,
                      std::vector<std::int64_t> counts) override;
   Request all_reduce_max(std::int64_t value, std::int64_t& result) override;

@@ -46,14 +46,13 @@ class SliceBroadcast {
  private:
   struct Peer {
     ReplicaId replica;
-    MessageBuffer incoming;
-    Request receive, send;
-    bool arrived = false;
+    Message incoming;  ///< its slices
+    Message outgoing;  ///< mine (a copy for each peer: one operation, one buffer)
+    bool taken = false;
   };
   Transport* transport_;
   ReplicaGroup group_;
   Tag tag_;
-  MessageBuffer outgoing_;
   std::vector<Peer> peers_;
   TensorList tensors_;
   std::int64_t step_ = 0;
@@ -81,12 +80,11 @@ class ReplicaReduction {
  private:
   struct Peer {
     ReplicaId replica;
-    MessageBuffer incoming;  ///< its contribution to my slices
-    MessageBuffer outgoing;  ///< mine to its slices
-    Request receive, send;
-    bool arrived = false;
+    Message incoming;  ///< its contribution to my slices
+    Message outgoing;  ///< mine to its slices
   };
-  void add_arrived();
+  /// Adds contributions in replica order as far as they have come; true when all are in.
+  bool add_arrived();
   Peer& peer(int replica);
 
   Transport* transport_;

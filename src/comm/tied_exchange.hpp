@@ -26,10 +26,8 @@ class TiedExchange {
   Transport* transport_;
   RankId peer_;
   TiedRole mine_;
-  MessageBuffer incoming_, outgoing_;
-  Request receive_, send_;
+  Message incoming_, outgoing_;
   std::span<float> accumulator_;
-  std::int64_t step_ = 0;
   bool posted_ = false;
   bool started_ = false;
   bool added_ = false;

@@ -14,7 +14,18 @@
 namespace pipefill {
 
 /// What a message is about. FIFO per (sender, receiver, tag): two messages with one tag arrive in the order sent.
-enum class Channel : std::uint8_t { activation, gradient, replica_gradient, replica_parameter, tied_gradient, token };
+/// `probe`: the timing measurements at start and end.
+enum class Channel : std::uint8_t {
+  activation,
+  gradient,
+  replica_gradient,
+  replica_parameter,
+  tied_gradient,
+  token,
+  probe
+};
+constexpr int kChannels = 7;
+
 struct Tag {
   Channel channel = Channel::activation;
   int item = 0;  ///< the receiver's chunk for activations and gradients, the part index elsewhere
@@ -54,6 +65,10 @@ class Transport {
   virtual bool test(Request& request) = 0;
   /// Moves all posted traffic along without asking for anything: call between layers.
   virtual void progress() = 0;
+
+  /// Gives a send or receive up when its owner goes away before it is done (an error unwinds). True: the buffer is
+  /// free. False: the network may still touch the buffer, which must then live as long as the process.
+  virtual bool abandon(Request& request) noexcept = 0;
 
   /// Concatenates every rank's bytes in rank order into `all`; `counts[r]` bytes come from rank r.
   /// All ranks call the collectives in the same order.

@@ -30,8 +30,9 @@ class Watchdog {
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  /// A rank whose heart does not beat, or which makes no progress while neither waiting nor in something that
-  /// may_take_long, for this time is hung. The engine sets max(10 s, 8 x p99 step); 10 s at first.
+  /// A rank is hung when its heart does not beat for this time (its process is stopped; 10 s until this is called), or
+  /// when, once this was called, its main thread neither moves on nor waits nor does what may_take_long. The engine
+  /// calls it with max(10 s, 8 x p99 step) once it knows its steps.
   void set_limit(Nanoseconds limit) { limit_ns_.store(limit.count(), std::memory_order_relaxed); }
 
  private:

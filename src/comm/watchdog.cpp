@@ -1,0 +1,169 @@
+#include "comm/watchdog.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <optional>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "base/text.hpp"
+
+namespace pipefill {
+namespace {
+
+constexpr Nanoseconds kTick = std::chrono::milliseconds(100);
+/// A gap between two of my own ticks beyond this means that I was the one who stood still.
+constexpr Nanoseconds kOwnGap = std::chrono::seconds(1);
+constexpr Nanoseconds kFirstLimit = std::chrono::seconds(10);
+
+/// The state letter of /proc/PID/stat: T is stopped, Z a zombie. '?' when it cannot be read.
+char process_state(int pid) {
+  std::string line;
+  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  std::getline(file, line);
+  const std::size_t close = line.rfind(')');
+  return close != std::string::npos && close + 2 < line.size() ? line[close + 2] : '?';
+}
+
+/// What is remembered about one other rank.
+struct Peer {
+  RankId rank;
+  int pidfd = -1;
+  bool gone = false;  ///< left on purpose
+  std::uint64_t heart_beats = 0, progress = 0;
+  Nanoseconds beat_seen{}, progress_seen{};
+
+  explicit Peer(const RankState& state) : rank(state.rank), beat_seen(now()), progress_seen(beat_seen) {}
+  Peer(Peer&& other) noexcept { *this = std::move(other); }
+  Peer& operator=(Peer&& other) noexcept {
+    std::swap(pidfd, other.pidfd);
+    rank = other.rank;
+    gone = other.gone;
+    heart_beats = other.heart_beats;
+    progress = other.progress;
+    beat_seen = other.beat_seen;
+    progress_seen = other.progress_seen;
+    return *this;
+  }
+  ~Peer() {
+    if (pidfd >= 0) close(pidfd);
+  }
+
+  void look(const RankState& state, Nanoseconds time) {
+    if (state.heart_beats != std::exchange(heart_beats, state.heart_beats)) beat_seen = time;
+    const bool excused = state.waiting.kind != WaitKind::none || may_take_long(state.activity.kind);
+    if (state.progress != std::exchange(progress, state.progress) || excused) progress_seen = time;
+  }
+};
+
+}  // namespace
+
+Watchdog::Watchdog(LivenessBoard& board, ProcessLayout layout, Log log, std::function<void(const Loss&)> on_loss)
+    : board_(&board),
+      layout_(layout),
+      log_(std::move(log)),
+      on_loss_(std::move(on_loss)),
+      limit_ns_(0),
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (wake_ < 0) {
+    throw Error(ExitCode::input_output, fmt::format("cannot make an eventfd for the watchdog: {}", strerror(errno)));
+  }
+  thread_ = std::thread([this] { run(); });
+}
+
+Watchdog::~Watchdog() {
+  const std::uint64_t one = 1;
+  if (write(wake_, &one, sizeof one) == sizeof one) {
+    thread_.join();
+  } else {
+    thread_.detach();  // an eventfd that takes no 1 cannot happen; better a live thread than a hang here
+  }
+  close(wake_);
+}
+
+std::string Watchdog::describe_loss(LossKind kind, const RankState& peer, Nanoseconds silent) const {
+  std::string text = fmt::format("{}, pid {}, ", describe(peer.rank, layout_), peer.pid);
+  if (kind == LossKind::died) {
+    text += "died";
+  } else {
+    const bool stopped = process_state(peer.pid) == 'T';
+    text += fmt::format("has made no progress for {} and counts as hung{}", format_duration(silent),
+                        stopped ? " (its process is stopped)" : "");
+  }
+  text += fmt::format("; it was last in step {}, {}", peer.step, describe(peer.activity));
+  if (peer.waiting.kind != WaitKind::none) text += fmt::format(", waiting for {}", describe(peer.waiting, layout_));
+  const RankState mine = board_->state(board_->mine());
+  text += fmt::format(". This rank, {}, was in step {}, {}", describe(mine.rank, layout_), mine.step,
+                      describe(mine.activity));
+  if (mine.waiting.kind != WaitKind::none) text += fmt::format(", waiting for {}", describe(mine.waiting, layout_));
+  return text + ". The run is ended; start it again to resume from the last checkpoint";
+}
+
+void Watchdog::run() {
+  const std::uint64_t name_space = board_->state(board_->mine()).pid_namespace;
+  bool reported = false;
+  const auto report = [&](LossKind kind, const RankState& state, Nanoseconds silent) {
+    reported = true;
+    const Loss loss{kind, state, describe_loss(kind, state, silent)};
+    log_->error("{}", loss.text);
+    on_loss_(loss);
+  };
+
+  std::vector<Peer> peers;
+  for (const RankId rank : board_->ranks()) {
+    if (rank == board_->mine()) continue;
+    const RankState state = board_->state(rank);
+    Peer& peer = peers.emplace_back(state);
+    // Within another pid namespace (a container a rank) the number means nothing here: only heart beats are left.
+    if (state.pid != getpid() && state.pid_namespace == name_space) {
+      peer.pidfd = static_cast<int>(syscall(SYS_pidfd_open, state.pid, 0U));
+      if (peer.pidfd < 0 && errno == ESRCH && !board_->state(rank).finished && !reported) {
+        report(LossKind::died, state, {});
+      }
+    }
+  }
+
+  for (Nanoseconds last = now();;) {
+    board_->beat();
+    std::vector<pollfd> polled{{wake_, POLLIN, 0}};
+    for (const Peer& peer : peers) polled.push_back({peer.gone ? -1 : peer.pidfd, POLLIN, 0});
+    const auto tick = static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(kTick).count());
+    if (poll(polled.data(), polled.size(), tick) < 0) polled.assign(polled.size(), {-1, 0, 0});  // EINTR: a mere tick
+    if (polled[0].revents) return;
+
+    const Nanoseconds time = now();
+    const bool stood_still = time - std::exchange(last, time) > kOwnGap;
+    const Nanoseconds limit{limit_ns_.load(std::memory_order_relaxed)};
+    for (std::size_t i = 0; i < peers.size() && !reported; ++i) {
+      Peer& peer = peers[i];
+      if (peer.gone) continue;
+      const RankState state = board_->state(peer.rank);
+      if (state.finished) {
+        peer.gone = true;
+        continue;
+      }
+      if (polled[i + 1].revents) {
+        report(LossKind::died, state, {});
+        break;
+      }
+      peer.look(state, time);
+      if (stood_still) peer.beat_seen = peer.progress_seen = time;
+      const Nanoseconds silent = time - peer.beat_seen;
+      const Nanoseconds idle = time - peer.progress_seen;
+      if (silent + kTick > (limit.count() > 0 ? limit : kFirstLimit)) {
+        report(LossKind::hung, state, silent);
+      } else if (limit.count() > 0 && idle > limit) {
+        report(LossKind::hung, state, idle);
+      }
+    }
+  }
+}
+
+}  // namespace pipefill
