@@ -13,6 +13,9 @@ namespace pipefill {
 /// attention counted in full, not halved for causality; look-ups, norms and activations free (PaLM, appendix B).
 double training_flops_per_token(const ModelShape& shape);
 
+/// Of one layer: 6 * 12 C^2 + 12 T C.
+double layer_training_flops_per_token(const ModelShape& shape);
+
 /// The same for one chunk, the embedding's additions counted as 4 C so that it is not free for the layer cut.
 double training_flops_per_token(const ModelShape& shape, const LayerCut& cut, ModelChunkId chunk);
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -43,8 +44,12 @@ ParameterTable parameter_table(const ModelShape& shape, const LayerCut& cut);
 /// Number of parameters, the tied embedding counted once.
 std::int64_t parameter_count(const ParameterTable& table);
 
+/// A well-mixed 64-bit hash of a tensor's name, the same on every host.
+std::uint64_t name_hash(const std::string& name);
+
 /// Writes elements [first, first + values.size()) of the tensor's initial value: a pure function of (seed, name,
 /// element), so it is the same for every layout.
-void initialise(const TensorSpec& tensor, std::uint64_t seed, std::int64_t first, std::span<float> values);
+void initialise(const TensorSpec& tensor, std::uint64_t seed, std::int64_t first, std::span<float> values,
+                int threads = 1);
 
 }  // namespace pipefill
