@@ -42,7 +42,7 @@ enum class WaitKind : std::uint8_t { none, receive, send, collective, reduction 
 struct WaitSubject {
   WaitKind kind = WaitKind::none;
   RankId peer{-1};
-  Tag tag;
+  Tag tag{};
   std::int64_t step = 0;
   bool operator==(const WaitSubject&) const = default;
 };

@@ -22,6 +22,10 @@ class TiedExchange {
   void start(std::span<float> accumulator, std::int64_t step);
   bool test();
 
+  RankId peer() const { return peer_; }
+  /// Of the peer's accumulator, once test() has been true in this round.
+  const MessageHeader& received_header() const { return incoming_.header(); }
+
  private:
   Transport* transport_;
   RankId peer_;

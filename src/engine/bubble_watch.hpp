@@ -1,0 +1,42 @@
+// Waiting in a bubble, and telling what the waiting was: the bubble ends at the arrival of the input, whatever this rank
+// did meanwhile and whenever it noticed; what lies between arrival and noticing is transfer (DESIGN section 5).
+#pragma once
+
+#include <utility>
+
+#include "engine/profiler.hpp"
+#include "engine/rank_services.hpp"
+#include "engine/span_recorder.hpp"
+#include "schedule/instruction.hpp"
+
+namespace pipefill {
+
+/// Where a wait stands in the schedule.
+struct BubbleSlot {
+  int index = -1;  ///< position of the Bubble in the stage's program
+  BubbleClass why = BubbleClass::steady;
+};
+
+class BubbleWatch {
+ public:
+  BubbleWatch(RankServices& services, SpanRecorder& spans, Profiler& profiler)
+      : services_(services), spans_(spans), profiler_(profiler) {}
+
+  /// Until done(); then splits the time since the last span at the arrival that `arrival()` tells.
+  /// TransportError as Waiter.
+  template <class Done, class TellArrival>
+  void wait(BubbleSlot slot, const WaitSubject& subject, Bytes free_memory, EventKind after_arrival, Done&& done,
+            TellArrival&& arrival) {
+    services_.waiter.wait_until(std::forward<Done>(done), subject);
+    record(slot, free_memory, after_arrival, arrival(), now());
+  }
+
+ private:
+  void record(BubbleSlot slot, Bytes free_memory, EventKind after_arrival, Arrival arrival, Nanoseconds noticed);
+
+  RankServices& services_;
+  SpanRecorder& spans_;
+  Profiler& profiler_;
+};
+
+}  // namespace pipefill

@@ -1,0 +1,30 @@
+// What a rank's engine is handed: the seams it works through. All outlive it; several sets may live in one process.
+#pragma once
+
+#include "base/log.hpp"
+#include "comm/liveness_board.hpp"
+#include "comm/process_layout.hpp"
+#include "comm/transport.hpp"
+#include "comm/wait.hpp"
+#include "device/device.hpp"
+#include "engine/arrival_clock.hpp"
+#include "trace/trace.hpp"
+
+namespace pipefill {
+
+struct RankServices {
+  ProcessLayout layout;
+  Transport& transport;
+  Waiter& waiter;
+  Device& device;
+  Trace& trace;
+  const ArrivalClock& arrivals;
+  LivenessBoard* board = nullptr;  ///< null in tests without one
+  Log log = make_null_log();       ///< rank 0's lines are for people; the others' only warn
+
+  RankId rank() const { return transport.rank(); }
+  StageId stage() const { return layout.stage_of(rank()); }
+  ReplicaId replica() const { return layout.replica_of(rank()); }
+};
+
+}  // namespace pipefill

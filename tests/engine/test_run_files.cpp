@@ -1,0 +1,122 @@
+// engine: status.json, metrics.jsonl, the control word and the step line.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "base/error.hpp"
+#include "engine/control.hpp"
+#include "engine/metrics.hpp"
+#include "engine/progress.hpp"
+#include "engine/run_directory.hpp"
+
+namespace pipefill {
+namespace {
+
+class RunFiles : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/pipefill-test-XXXXXX";
+    run_.root = mkdtemp(name);
+  }
+  void TearDown() override { std::filesystem::remove_all(run_.root); }
+  std::string text(const std::filesystem::path& path) {
+    std::ostringstream all;
+    all << std::ifstream(path).rdbuf();
+    return all.str();
+  }
+  RunDirectory run_;
+};
+
+TEST_F(RunFiles, StatusComesBackAsWritten) {
+  RunStatus status;
+  status.phase = RunPhase::stopped;
+  status.step = 12, status.steps = 100, status.attempt = 3;
+  status.eta = from_seconds(2.5);
+  status.last_checkpoint = 10;
+  status.reason = "walltime";
+  status.exit_code = 75;
+  status.host = "node7", status.pid = 4711;
+  write_status(run_, status);
+  const RunStatus back = read_status(run_);
+  EXPECT_EQ(back.phase, RunPhase::stopped);
+  EXPECT_EQ(back.step, 12);
+  EXPECT_EQ(back.attempt, 3);
+  EXPECT_EQ(back.eta, from_seconds(2.5));
+  EXPECT_EQ(back.last_checkpoint, 10);
+  EXPECT_EQ(back.reason, "walltime");
+  EXPECT_EQ(back.exit_code, 75);
+  EXPECT_EQ(back.host, "node7");
+}
+
+TEST_F(RunFiles, MissingAndDamagedStatusAreToldApart) {
+  try {
+    read_status(run_);
+    FAIL();
+  } catch (const FileError& error) {
+    EXPECT_EQ(error.code(), ExitCode::missing_input);
+  }
+  std::ofstream(run_.status()) << "{\"state\": \"running\"";
+  try {
+    read_status(run_);
+    FAIL();
+  } catch (const FileError& error) {
+    EXPECT_EQ(error.code(), ExitCode::damaged_data);
+  }
+}
+
+TEST_F(RunFiles, ARunningStatusOfADeadProcessIsStale) {
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  RunStatus status;
+  status.phase = RunPhase::running, status.host = host, status.pid = getpid();
+  EXPECT_FALSE(is_stale(status));
+  status.pid = 0x3fffffff;  // above any pid_max
+  EXPECT_TRUE(is_stale(status));
+  status.host = "elsewhere";
+  EXPECT_FALSE(is_stale(status)) << "another host's processes cannot be judged from here";
+}
+
+TEST_F(RunFiles, AnUnfinishedLastLineIsCutOff) {
+  std::ofstream(run_.metrics()) << "{\"step\":1}\n{\"step\":2}\n{\"st";
+  MetricsFile metrics(run_.metrics());
+  metrics.append({{"step", 3}, {"loss", 0.1}});
+  EXPECT_EQ(text(run_.metrics()), "{\"step\":1}\n{\"step\":2}\n{\"loss\":0.1,\"step\":3}\n");
+  EXPECT_EQ(metrics.failed_writes(), 0);
+}
+
+TEST_F(RunFiles, MetricsKeepEveryBitOfALoss) {
+  const double loss = 3.0000000000000004;
+  {
+    MetricsFile metrics(run_.metrics());
+    metrics.append({{"loss", loss}});
+  }
+  EXPECT_EQ(nlohmann::json::parse(text(run_.metrics()))["loss"].get<double>(), loss);
+}
+
+TEST(Control, TheStrongestRequestAndTheLongestTimeWin) {
+  const Control none{ControlRequest::none, from_seconds(100)};
+  const Control save{ControlRequest::checkpoint, from_seconds(1)};
+  const Control stop{ControlRequest::terminate, from_seconds(2)};
+  EXPECT_GT(save.encode(), none.encode());
+  EXPECT_GT(stop.encode(), save.encode());
+  const Control back = Control::decode(stop.encode());
+  EXPECT_EQ(back.request, ControlRequest::terminate);
+  EXPECT_EQ(back.checkpoint_time, from_seconds(2));
+  EXPECT_GT((Control{ControlRequest::terminate, from_seconds(3)}.encode()), stop.encode());
+}
+
+TEST(Progress, StepLineCarriesWhatPeopleRead) {
+  StepReport report;
+  report.step = 120, report.steps = 2000;
+  report.loss = 3.21409, report.gradient_norm = 0.7123, report.learning_rate = 3e-4;
+  report.step_time = Nanoseconds{412'000'000}, report.tokens = 16384;
+  report.bubble_fraction = 0.231, report.eta = from_seconds(3731);
+  EXPECT_EQ(step_line(report),
+            "step 120/2000 loss 3.2141 gnorm 0.712 lr 3.0e-04 | 412.0 ms 39.8k tok/s | bubble 23.1% | eta 1:02:11");
+}
+
+}  // namespace
+}  // namespace pipefill
