@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -24,6 +25,8 @@ struct TraceOptions {
   std::size_t ring_events = std::size_t{1} << 14;     ///< between the step and the background thread; a power of two
   std::size_t pending_events = std::size_t{1} << 20;  ///< gathered at most while the disk or a checkpoint is slow
   Nanoseconds gather_every{50'000'000};               ///< how often the background thread empties the ring
+  /// Tests only: asked before every system call of the file driver; a non-zero errno makes that call fail.
+  std::function<int(const char* call)> inject = {};
 };
 
 /// Counts since the start; any thread may ask.
