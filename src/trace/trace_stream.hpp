@@ -1,0 +1,25 @@
+// How a run's trace is handed on, whatever it lies in (segments or trace.h5): as a stream, in bounded memory.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "trace/description.hpp"
+#include "trace/rows.hpp"
+
+namespace pipefill {
+
+/// Takes a trace in this order: begin once; ranks of all attempts; steps; events. Times are corrected by the clock
+/// offsets: nanoseconds since the run's first start, on rank 0's clock. Steps and events come sorted by rank, then
+/// attempt, then start.
+class TraceSink {
+ public:
+  virtual ~TraceSink() = default;
+  /// `run` is that of the last attempt.
+  virtual void begin(const RunDescription& run) = 0;
+  virtual void ranks(std::span<const RankRow> rows) = 0;
+  virtual void steps(std::span<const StepRow> rows) = 0;
+  virtual void events(std::span<const EventRow> rows) = 0;
+};
+
+}  // namespace pipefill
