@@ -7,7 +7,7 @@
 namespace pipefill {
 
 struct Bf16 {
-  std::uint16_t bits = 0;
+  std::uint16_t bits;
   friend constexpr bool operator==(Bf16, Bf16) = default;
 };
 

@@ -1,35 +1,34 @@
 // The cache of oneDNN matmul primitives (bf16 products): making one takes about a millisecond, running it only
-// computes. Belongs to one KernelContext, so it needs no lock.
+// computes. It belongs to one KernelContext, so it needs no lock.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <map>
-#include <optional>
-
 #include <oneapi/dnnl/dnnl.hpp>
+#include <optional>
 
 namespace pipefill {
 
 class MatmulPrimitives {
  public:
-  /// m, n, k, row_a, row_b, row_c, flags (transposes, accumulation), threads.
+  /// m, n, k, row_a, row_b, row_c, transposes and accumulation, threads.
   using Key = std::array<std::int64_t, 8>;
 
-  /// What is cached of one shape; `memory` objects are bound to the caller's pointers before each run.
+  /// One shape's primitive; the memory objects are bound to the caller's pointers before each run.
   struct Product {
     dnnl::matmul primitive;
     dnnl::memory a, b, c, scratchpad;
   };
 
   dnnl::engine& engine() {
-    if (!engine_) {
-      engine_.emplace(dnnl::engine::kind::cpu, 0);
-      stream_.emplace(*engine_);
-    }
+    if (!engine_) engine_.emplace(dnnl::engine::kind::cpu, 0);
     return *engine_;
   }
-  dnnl::stream& stream() { return engine(), *stream_; }
+  dnnl::stream& stream() {
+    if (!stream_) stream_.emplace(engine());
+    return *stream_;
+  }
   std::map<Key, Product>& products() { return products_; }
 
  private:
