@@ -93,7 +93,7 @@ class Pricing {
     if (std::holds_alternative<OptimizerStep>(at(place))) {
       wait(place, BubbleClass::collective, free, own_ready);
       wait(place, BubbleClass::step_boundary, own_ready, ready);
-    } else {
+    } else if (!std::holds_alternative<Bubble>(at(place))) {
       wait(place, class_before(place), free, ready);
     }
     timed(place).start = ready;
