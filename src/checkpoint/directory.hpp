@@ -9,9 +9,9 @@
 
 namespace pipefill {
 
-std::string step_name(std::int64_t step);                        ///< "step-00000100"
-std::string temporary_name(std::int64_t step, int attempt);      ///< ".tmp-step-00000100-2"
-std::optional<std::int64_t> step_of(const std::string& name);    ///< of "step-00000100"; nothing for other names
+std::string step_name(std::int64_t step);                      ///< "step-00000100"
+std::string temporary_name(std::int64_t step, int attempt);    ///< ".tmp-step-00000100-2"
+std::optional<std::int64_t> step_of(const std::string& name);  ///< of "step-00000100"; nothing for other names
 
 struct CheckpointEntry {
   std::string path;

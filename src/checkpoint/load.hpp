@@ -22,8 +22,8 @@ struct FoundCheckpoint {
 
 /// The same on all ranks.
 struct CheckpointSearch {
-  std::optional<FoundCheckpoint> found;   ///< none: nothing there, or all damaged
-  std::vector<DamagedCheckpoint> damaged; ///< newer ones that were passed over, with what is wrong: tell the user
+  std::optional<FoundCheckpoint> found;    ///< none: nothing there, or all damaged
+  std::vector<DamagedCheckpoint> damaged;  ///< newer ones that were passed over, with what is wrong: tell the user
 };
 
 /// Newest first (highest attempt, then highest step); each rank hashes its share of the files. A missing directory is

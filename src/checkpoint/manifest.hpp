@@ -15,13 +15,13 @@ namespace pipefill {
 
 /// What the trainer needs to go on, besides tensors.
 struct RunState {
-  std::int64_t step = 0;       ///< completed updates
-  int attempt = 1;             ///< grows with every start of the run; a higher one is newer, whatever its steps
-  int stages = 1;              ///< P
-  int replicas = 1;            ///< R
-  std::string schedule;        ///< "1f1b"
-  std::vector<int> layers;     ///< the cut: layers per chunk
-  std::string deck;            ///< the resolved deck's text
+  std::int64_t step = 0;         ///< completed updates
+  int attempt = 1;               ///< grows with every start of the run; a higher one is newer, whatever its steps
+  int stages = 1;                ///< P
+  int replicas = 1;              ///< R
+  std::string schedule;          ///< "1f1b"
+  std::vector<int> layers;       ///< the cut: layers per chunk
+  std::string deck;              ///< the resolved deck's text
   std::int64_t next_sample = 0;  ///< first global sample index of the next step
   std::uint64_t seed = 0;
   std::vector<std::uint64_t> random_state;  ///< whatever the run's generators need; empty: all are pure functions

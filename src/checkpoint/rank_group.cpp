@@ -34,8 +34,9 @@ std::vector<std::string> gather_over(Transport& transport, Waiter& waiter, const
   const WaitSubject subject{.kind = WaitKind::collective, .peer = {-1}, .tag = {}, .step = 0};
   const auto length = static_cast<std::int64_t>(mine.size());
   std::vector<std::int64_t> lengths(size);
-  Request request = transport.all_gather(std::as_bytes(std::span(&length, 1)), std::as_writable_bytes(std::span(lengths)),
-                                         std::vector<std::int64_t>(size, sizeof(std::int64_t)));
+  Request request =
+      transport.all_gather(std::as_bytes(std::span(&length, 1)), std::as_writable_bytes(std::span(lengths)),
+                           std::vector<std::int64_t>(size, sizeof(std::int64_t)));
   waiter.wait(transport, request, subject);
   std::size_t total = 0;
   for (const std::int64_t bytes : lengths) total += static_cast<std::size_t>(bytes);

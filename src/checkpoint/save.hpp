@@ -18,29 +18,29 @@ namespace pipefill {
 class Hdf5Thread;
 
 struct SaveRequest {
-  std::string directory;                ///< RUN/checkpoints; made where absent
-  RunState state;                       ///< the same on all ranks
-  std::span<const TensorSlice> slices;  ///< this rank's; may be empty; must not change until save returns
-  int keep = 2;                         ///< checkpoints to keep, at least two verified ones stay
+  std::string directory;                             ///< RUN/checkpoints; made where absent
+  RunState state;                                    ///< the same on all ranks
+  std::span<const TensorSlice> slices;               ///< this rank's; may be empty; must not change until save returns
+  int keep = 2;                                      ///< checkpoints to keep, at least two verified ones stay
   std::function<int(const char* call)> inject = {};  ///< tests only: fails the shard's system calls, see WriteReport
 };
 
-/// The same on all ranks, except `write`.
+/// `error`, `path` and `bytes` are the same on all ranks.
 struct SaveReport {
-  std::string error;        ///< empty: saved. Otherwise what failed, on which rank; count it and go on
-  std::string path;         ///< RUN/checkpoints/step-00000100
-  Bytes bytes;              ///< of all files
-  Nanoseconds total{};      ///< start to end on this rank: predicts the next one
-  Nanoseconds write{};      ///< this rank's shard, fsync and hash included
-  std::vector<std::string> pruned;  ///< names of the checkpoints removed
-  std::string warning;      ///< saved, but pruning failed: why
+  std::string error;                ///< empty: saved. Otherwise what failed, on which rank; count it and go on
+  std::string path;                 ///< RUN/checkpoints/step-00000100
+  Bytes bytes;                      ///< of all ranks' shards
+  Nanoseconds total{};              ///< start to end on this rank: predicts the next one
+  Nanoseconds write{};              ///< this rank's shard, fsync and hash included
+  std::vector<std::string> pruned;  ///< rank 0: names of the checkpoints removed
+  std::string warning;              ///< rank 0: saved, but pruning failed, and why
   bool saved() const { return error.empty(); }
 };
 
-/// Blocks until the checkpoint is on disk or has failed. A full disk, a quota, an I/O error, an unwritable directory are
-/// reported, not thrown. Throws TransportError when a peer is lost, and Error 70 when the slices of all ranks do not
-/// cover every tensor exactly once. `known_good` holds names of checkpoints that this process wrote or verified, so that
-/// pruning need not read them again (used on rank 0 only); updated.
+/// Blocks until the checkpoint is on disk or has failed. A full disk, a quota, an I/O error, an unwritable directory
+/// are reported, not thrown. Throws TransportError when a peer is lost, and Error 70 when the slices of all ranks do
+/// not cover every tensor exactly once. `known_good` holds names of checkpoints that this process wrote or verified, so
+/// that pruning need not read them again (used on rank 0 only); updated.
 SaveReport save_checkpoint(const RankGroup& ranks, Hdf5Thread& hdf5, const SaveRequest& request,
                            std::set<std::string>& known_good);
 

@@ -8,9 +8,12 @@ namespace pipefill {
 
 std::string_view group_name(TensorGroup group) {
   switch (group) {
-    case TensorGroup::parameters: return "parameters";
-    case TensorGroup::moment1: return "moment1";
-    case TensorGroup::moment2: return "moment2";
+    case TensorGroup::parameters:
+      return "parameters";
+    case TensorGroup::moment1:
+      return "moment1";
+    case TensorGroup::moment2:
+      return "moment2";
   }
   return "?";
 }

@@ -1,5 +1,6 @@
 // What a rank puts into a checkpoint and takes out of one: ranges of rows of named tensors. Rows are the first
-// dimension of the whole tensor; nothing here knows of stages or replicas, which is why any layout loads into any other.
+// dimension of the whole tensor; nothing here knows of stages or replicas, which is why any layout loads into any
+// other.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@ struct TensorRows {
   std::int64_t row_begin = 0;
   std::int64_t row_end = 0;
 
-  std::int64_t columns() const;   ///< product of all dimensions but the first
+  std::int64_t columns() const;  ///< product of all dimensions but the first
   std::int64_t elements() const { return (row_end - row_begin) * columns(); }
   /// "parameters/block.0.mlp.expand.weight rows 0..64 of (256,64)"
   std::string describe() const;

@@ -2,6 +2,7 @@
 // parses HDF5, allocates by no number from a file, and so survives any damage.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,7 @@ struct Damage {
   std::string tensor;    ///< "moment1/block.0.mlp.expand.weight rows 0..64 of (256,64)"
   std::string expected;  ///< hash or size
   std::string found;
-  std::string text;      ///< the whole finding in one line, file and tensor named
+  std::string text;  ///< the whole finding in one line, file and tensor named
 };
 
 struct DamagedCheckpoint {
@@ -29,7 +30,8 @@ std::vector<Damage> verify_files(const std::string& path, const Manifest& manife
 /// Manifest (also that the directory's name fits its step), then all files. Empty: the checkpoint is whole.
 std::vector<Damage> verify_checkpoint(const std::string& path);
 
-/// The finding about a manifest that could not be read.
-Damage manifest_damage(const std::string& text);
+/// The manifest of the checkpoint at `path`, when it can be read, is whole and fits the directory's name; otherwise
+/// what is wrong is added to `damage`.
+std::optional<Manifest> check_manifest(const std::string& path, std::vector<Damage>& damage);
 
 }  // namespace pipefill

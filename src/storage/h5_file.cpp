@@ -164,10 +164,9 @@ std::int64_t H5File::offset(const std::string& dataset) const {
 }
 
 void H5File::write_attribute_raw(const std::string& object, const std::string& name, hid_t memory, hid_t file,
-                                 const void* values, std::size_t count) {
+                                 const void* values, const std::vector<std::int64_t>& shape) {
   const std::string where = place(*this, object) + "@" + name;
-  const H5Handle space =
-      count == 1 ? make_space({}) : make_space(std::vector<std::int64_t>{static_cast<std::int64_t>(count)});
+  const H5Handle space = make_space(shape);
   H5Handle attribute(
       H5Acreate_by_name(id(), object.c_str(), name.c_str(), file, space.get(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
       H5Aclose, "H5Acreate_by_name", where);
@@ -179,7 +178,7 @@ void H5File::write_attribute(const std::string& object, const std::string& name,
   const H5Handle type(H5Tcopy(H5T_C_S1), H5Tclose, "H5Tcopy");
   check_h5(H5Tset_size(type.get(), text.size() + 1), "H5Tset_size");
   check_h5(H5Tset_cset(type.get(), H5T_CSET_UTF8), "H5Tset_cset");
-  write_attribute_raw(object, name, type.get(), type.get(), text.c_str(), 1);
+  write_attribute_raw(object, name, type.get(), type.get(), text.c_str(), {});
 }
 
 bool H5File::has_attribute(const std::string& object, const std::string& name) const {

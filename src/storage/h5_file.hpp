@@ -78,14 +78,15 @@ class H5File {
   /// Where a contiguous dataset's bytes lie in the file.
   std::int64_t offset(const std::string& dataset) const;
 
-  /// Attributes of the object `object` ("/" is the file). One value is stored as a scalar, several as a vector.
+  /// Attributes of the object `object` ("/" is the file). A span is stored as a vector, a value as a scalar.
   template <class T>
   void write_attribute(const std::string& object, const std::string& name, std::span<const T> values) {
-    write_attribute_raw(object, name, H5Type<T>::memory(), H5Type<T>::file(), values.data(), values.size());
+    write_attribute_raw(object, name, H5Type<T>::memory(), H5Type<T>::file(), values.data(),
+                        {static_cast<std::int64_t>(values.size())});
   }
   template <class T>
   void write_attribute(const std::string& object, const std::string& name, const T& value) {
-    write_attribute(object, name, std::span<const T>(&value, 1));
+    write_attribute_raw(object, name, H5Type<T>::memory(), H5Type<T>::file(), &value, {});
   }
   /// Fixed-length UTF-8, which every reader understands.
   void write_attribute(const std::string& object, const std::string& name, const std::string& text);
@@ -93,7 +94,7 @@ class H5File {
     write_attribute(object, name, std::string(text));
   }
   void write_attribute_raw(const std::string& object, const std::string& name, hid_t memory, hid_t file,
-                           const void* values, std::size_t count);
+                           const void* values, const std::vector<std::int64_t>& shape);
   template <class T>
   T read_attribute(const std::string& object, const std::string& name) const {
     T value{};
