@@ -1,13 +1,52 @@
-// main: the command line, one catch, the exit code.
+// main: the command line, one catch, the exit code. Under MPI the catch ends all ranks, so that none is left waiting.
+#include <mpi.h>
+
+#include <CLI/CLI.hpp>
 #include <cstdio>
+#include <exception>
+#include <string>
 
 #include "base/error.hpp"
+#include "comm/cluster.hpp"
+#include "command_line.hpp"
+#include "commands.hpp"
+#include "version.hpp"
 
-int main() {
+namespace {
+
+using namespace pipefill;
+
+ExitCode run(int argc, char** argv) {
+  CLI::App app{"Pipeline-parallel training that measures and fills its own bubbles.", "pipefill"};
+  app.set_version_flag("--version", version_text, "print the version of the program and of what it is built on");
+  app.require_subcommand(1);
+  Command chosen;
+  add_check_command(app, chosen);
+  if (parse_command_line(app, argc, argv) == Parsed::printed) return ExitCode::finished;
+  return chosen();
+}
+
+/// Prints the error with the rank it came from; does not return where other ranks would wait for this one.
+int fail(ExitCode code, const std::string& text) {
+  int started = 0, ended = 0, rank = 0;
+  const bool with_mpi =
+      MPI_Initialized(&started) == MPI_SUCCESS && MPI_Finalized(&ended) == MPI_SUCCESS && started && !ended;
+  if (with_mpi && MPI_Comm_rank(MPI_COMM_WORLD, &rank) == MPI_SUCCESS)
+    std::fprintf(stderr, "pipefill: rank %d: error: %s\n", rank, text.c_str());
+  else
+    std::fprintf(stderr, "pipefill: error: %s\n", text.c_str());
+  if (with_mpi) end_all_ranks(static_cast<int>(code));
+  return static_cast<int>(code);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
   try {
-    return 0;
+    return static_cast<int>(run(argc, argv));
   } catch (const pipefill::Error& error) {
-    std::fprintf(stderr, "pipefill: error: %s\n", error.what());
-    return static_cast<int>(error.code());
+    return fail(error.code(), error.what());
+  } catch (const std::exception& error) {
+    return fail(ExitCode::bug, std::string("this is a bug of pipefill: ") + error.what());
   }
 }

@@ -1,6 +1,8 @@
 # Every package the project uses, found once. All come from the distribution's package manager (bootstrap.sh).
 set(MPI_CXX_SKIP_MPICXX TRUE)
 find_package(MPI 3.1 REQUIRED COMPONENTS C)
+# Only the C interface is used, from C++: without this <mpi.h> pulls in the removed C++ bindings and their library.
+target_compile_definitions(MPI::MPI_C INTERFACE OMPI_SKIP_MPICXX=1 MPICH_SKIP_MPICXX=1)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(Threads REQUIRED)
 find_package(HDF5 1.10 REQUIRED COMPONENTS C)

@@ -1,0 +1,51 @@
+// pipefill check: is this deck right? Needs no MPI, starts nothing, and comes to the verdict that train would come to.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "commands.hpp"
+#include "config/load.hpp"
+#include "config/print.hpp"
+#include "deck_arguments.hpp"
+
+namespace pipefill {
+namespace {
+
+struct CheckOptions {
+  std::unique_ptr<DeckArguments> deck;
+  int ranks = 0;  ///< 0: not asked
+  bool resolved = false;
+  bool reference = false;
+};
+
+ExitCode check(const CheckOptions& options) {
+  if (options.reference) {
+    std::fputs(deck_reference().c_str(), stdout);
+    return ExitCode::finished;
+  }
+  RunConfig config = options.deck->load();
+  if (options.ranks > 0) config = validate_for_ranks(config, options.ranks);
+  if (options.resolved) {
+    std::fputs(print_deck(config).c_str(), stdout);
+    return ExitCode::finished;
+  }
+  const std::string path = options.deck->path();
+  fmt::print("{}: the deck is valid\n", path.empty() ? "embedded deck" : path);
+  return ExitCode::finished;
+}
+
+}  // namespace
+
+void add_check_command(CLI::App& app, Command& chosen) {
+  CLI::App* command = app.add_subcommand("check", "check a deck and tell all its errors; exit code 0 or 78");
+  auto options = std::make_shared<CheckOptions>();
+  options->deck = std::make_unique<DeckArguments>(*command);
+  command->add_option("--ranks", options->ranks, "check the layout for this many MPI processes too")
+      ->check(CLI::PositiveNumber);
+  command->add_flag("--resolved", options->resolved, "print the whole deck with defaults and overrides filled in");
+  command->add_flag("--reference", options->reference, "print the reference of all keys (docs/deck.md)");
+  command->callback([options, &chosen] { chosen = [options] { return check(*options); }; });
+}
+
+}  // namespace pipefill

@@ -1,0 +1,108 @@
+#include "config/check.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <numeric>
+
+#include "base/text.hpp"
+#include "config/keys.hpp"
+
+namespace pipefill {
+namespace {
+
+using Findings = std::vector<Finding>;
+
+void check_model(const RunConfig& config, Findings& found) {
+  const ModelSection& model = config.model;
+  if (model.channels % model.heads != 0)
+    found.push_back({"model.channels", fmt::format("{} channels do not divide into {} heads (model.heads)",
+                                                   model.channels, model.heads)});
+  const double blocks = 12.0 * model.layers * model.channels * static_cast<double>(model.channels);
+  if (blocks > 1e13)
+    found.push_back(
+        {"model.channels", fmt::format("{} layers of {} channels are {:.1e} parameters; at most 1e13 are possible",
+                                       model.layers, model.channels, blocks)});
+}
+
+void check_data(const RunConfig& config, Findings& found) {
+  const DataSection& data = config.data;
+  const bool synthetic = data.source == DataSource::synthetic;
+  if (synthetic && !data.files.empty())
+    found.push_back(
+        {"data.files", "data.source is synthetic, which reads no files; leave them out or name their format"});
+  if (!synthetic && data.files.empty())
+    found.push_back({"data.files", fmt::format("data.source is {}, which needs files",
+                                               value_text(*find_key("data.source"), config))});
+  const int needed = synthetic ? data.vocab : data.source == DataSource::bytes ? 256 : 0;
+  if (config.model.vocab != 0 && config.model.vocab < needed)
+    found.push_back(
+        {"model.vocab", fmt::format("{} symbols are less than the {} of the data source", config.model.vocab, needed)});
+  if (!synthetic && data.validation_every > 0 && data.validation_fraction == 0)
+    found.push_back({"data.validation_every", "data.validation_fraction is 0: nothing is held out to validate on"});
+  if (data.validation_every > 0 && data.validation_tokens == 0)
+    found.push_back({"data.validation_every", "data.validation_tokens is 0: there is nothing to validate on"});
+}
+
+void check_parallel(const RunConfig& config, Findings& found) {
+  const ParallelSection& parallel = config.parallel;
+  if (!parallel.layers.empty()) {
+    const std::int64_t sum = std::accumulate(parallel.layers.begin(), parallel.layers.end(), std::int64_t{0});
+    if (sum != config.model.layers)
+      found.push_back({"parallel.layers",
+                       fmt::format("the stages' layers add up to {}, model.layers is {}", sum, config.model.layers)});
+    if (parallel.stages != 0 && parallel.stages != static_cast<int>(parallel.layers.size()))
+      found.push_back({"parallel.layers", fmt::format("{} entries for {} stages (parallel.stages); each stage has one",
+                                                      parallel.layers.size(), parallel.stages)});
+  }
+  if (static_cast<std::int64_t>(parallel.stages) * parallel.replicas > std::numeric_limits<int>::max())
+    found.push_back({"parallel.replicas", fmt::format("{} stages x {} replicas are more processes than MPI counts",
+                                                      parallel.stages, parallel.replicas)});
+}
+
+void check_schedule(const RunConfig& config, Findings& found) {
+  const std::array<std::string, 2> names{"gpipe", "1f1b"};
+  const std::string& name = config.schedule.name;
+  if (std::find(names.begin(), names.end(), name) == names.end()) {
+    const auto best = nearest(name, names);
+    found.push_back(
+        {"schedule.name", fmt::format("no schedule is called '{}'{}; there are {} and {}", name,
+                                      best ? fmt::format("; did you mean '{}'?", *best) : "", names[0], names[1])});
+  }
+}
+
+}  // namespace
+
+Findings check_members(const RunConfig& config) {
+  Findings found;
+  for (const Key& key : deck_keys())
+    if (std::string wrong = check_range(key, config); !wrong.empty()) found.push_back({key.path, std::move(wrong)});
+  return found;
+}
+
+Findings check_together(const RunConfig& config) {
+  Findings found;
+  check_model(config, found);
+  check_data(config, found);
+  check_parallel(config, found);
+  check_schedule(config, found);
+  return found;
+}
+
+Findings check_ranks(const RunConfig& config, int ranks) {
+  const ParallelSection& parallel = config.parallel;
+  const std::int64_t stages =
+      parallel.stages != 0 ? parallel.stages : static_cast<std::int64_t>(parallel.layers.size());
+  if (stages == 0 && ranks % parallel.replicas != 0)
+    return {{"parallel.replicas", fmt::format("{} ranks do not divide into {} replicas; start a multiple of {}", ranks,
+                                              parallel.replicas, parallel.replicas)}};
+  if (stages != 0 && stages * parallel.replicas != ranks)
+    return {{"parallel.stages",
+             fmt::format("{} stages x {} replicas need {} ranks, there are {}; start {} or change the deck", stages,
+                         parallel.replicas, stages * parallel.replicas, ranks, stages * parallel.replicas)}};
+  return {};
+}
+
+}  // namespace pipefill
