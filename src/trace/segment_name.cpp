@@ -16,7 +16,7 @@ std::string segment_file(SegmentName name) {
 std::optional<SegmentName> parse_segment_file(const std::string& file) {
   SegmentName name;
   if (std::sscanf(file.c_str(), "rank-%9d-segment-%9d.h5", &name.rank, &name.number) != 2) return std::nullopt;
-  if (segment_file(name) != file) return std::nullopt;  // also refuses what follows or other digits
+  if (name.rank < 0 || name.number < 1 || segment_file(name) != file) return std::nullopt;  // also refuses what follows or other digits
   return name;
 }
 

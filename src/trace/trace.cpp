@@ -157,7 +157,8 @@ class Trace::Writer {
       gather();
       const bool old = now() - opened_ >= options_.segment;
       const bool large = events_.size() >= options_.pending_events / 2;
-      if ((old || large) && !(events_.empty() && steps_.empty()) && !busy()) hand_over();
+      const bool something = !events_.empty() || !steps_.empty();
+      if (!busy() && (old || large) && something) hand_over();
       cpu_.store((thread_cpu_time() - start + written_cpu_).count(), std::memory_order_relaxed);
     }
     gatherer_cpu_ = thread_cpu_time() - start;

@@ -128,7 +128,7 @@ template <>
 const Table& table<FillJobRow>() {
   using F = FieldType;
   using R = FillJobRow;
-  static const Table result{"fill_jobs", "Per fill job; empty while there is no fill work", sizeof(R), 512, {
+  static const Table result{"fill_jobs", "Per fill job; empty while there is no fill work", sizeof(R), 1024, {
     {"job", F::int32, offsetof(R, job), "1", "its number, as in events"},
     {"name", F::text64, offsetof(R, name), "", "its name"},
     {"kind", F::text32, offsetof(R, kind), "", "what kind of work"},

@@ -1,0 +1,47 @@
+# Reads a merged trace the way a user does: h5py, pandas, no code of pipefill. Exit 77: a package is not there.
+import sys
+
+try:
+    import h5py
+    import pandas
+except ImportError as missing:
+    print(missing)
+    sys.exit(77)
+
+with h5py.File(sys.argv[1], "r") as file:
+    assert file.attrs["filetype"] in (b"pipefill-trace", "pipefill-trace"), file.attrs["filetype"]
+    assert list(file.attrs["version"]) == [1, 0]
+    assert "steps: 2" in str(file.attrs["config_yaml"])
+    for name in ("software", "softwareVersion", "softwareDependencies", "date", "machine", "run_id", "build", "t0_wall"):
+        assert name in file.attrs, name
+    assert sorted(file) == ["bubbles", "events", "fill_jobs", "ranks", "steps"], sorted(file)
+
+    kinds = h5py.check_enum_dtype(file["events"].dtype["kind"])
+    assert kinds["forward"] == 0 and "bubble_warm_up" in kinds, kinds
+    for table in file.values():
+        assert table.chunks and table.compression == "gzip" and table.compression_opts == 1
+        assert table.shuffle and table.fletcher32 and table.maxshape == (None,)
+        chunk = table.chunks[0] * table.dtype.itemsize
+        assert 64 * 1024 <= chunk <= 1024 * 1024, (table.name, chunk)
+        assert table.attrs["description"]
+        for field in table.dtype.names:
+            assert table.attrs[field + "_description"], (table.name, field)
+            if table.dtype[field].kind in "if":
+                assert table.attrs[field + "_units"], (table.name, field)
+    assert file["events"].attrs["start_ns_units"] in (b"ns", "ns")
+    assert file["events"].attrs["start_ns_unitSI"] == 1e-9
+
+    events = pandas.DataFrame(file["events"][:])
+    assert list(events.columns) == ["attempt", "rank", "step", "kind", "stage", "model_chunk", "microbatch", "slot", "job",
+                                    "fill_chunk", "start_ns", "end_ns", "transfer_ns", "bytes"], events.columns
+    assert str(events.start_ns.dtype) == "int64" and str(events.microbatch.dtype) == "int16"
+    assert all(file["events"].dtype[name].byteorder in "<=|" for name in file["events"].dtype.names)
+    assert (events.groupby("rank").start_ns.diff().dropna() >= 0).all()
+    assert events["rank"].is_monotonic_increasing
+    names = {value: name for name, value in kinds.items()}
+    bubble = events[events.kind.map(names) == "bubble_warm_up"]
+    assert ((bubble.end_ns - bubble.start_ns) == 100).all() and len(bubble) == 3, bubble
+    ranks = pandas.DataFrame(file["ranks"][:])
+    assert len(ranks) == 5 and ranks.host[0] == b"node1"
+    assert len(pandas.DataFrame(file["fill_jobs"][:])) == 0
+    assert len(pandas.DataFrame(file["steps"][:])) == 3
