@@ -93,7 +93,7 @@ main() {
     run)
       install_missing "${build_packages[@]}"
       build --target pipefill
-      mpirun -n 2 build/release/app/pipefill train inputs/tiny.yaml
+      mpirun -n 2 build/release/app/pipefill train  # the embedded inputs/tiny.yaml
       ;;
     test)
       install_missing "${build_packages[@]}" "${test_packages[@]}"
