@@ -2,6 +2,7 @@
 #
 #   pipefill_folder(name LINKS a b c)      the *.cpp of this folder as the static library pipefill_<name>
 #   pipefill_tests(folder LINKS a b c)     the test_*.cpp of this folder as one gtest binary, label unit
+#   pipefill_mpi_tests(folder RANKS 2 4 LINKS a b c)   its mpi_test_*.cpp as one gtest binary, once per rank count, label mpi
 #   pipefill_bench(name LINKS a b c)       bench_<name>.cpp as a program that is built but not run by default
 
 set(CMAKE_CXX_STANDARD 20)
@@ -50,6 +51,26 @@ function(pipefill_tests folder)
   target_link_libraries(test_${folder} PRIVATE pipefill_options pipefill_test_main ${arg_LINKS} GTest::gtest)
   target_compile_definitions(test_${folder} PRIVATE PIPEFILL_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   gtest_discover_tests(test_${folder} DISCOVERY_MODE PRE_TEST TEST_PREFIX ${folder}. PROPERTIES LABELS unit TIMEOUT 120)
+endfunction()
+
+# How mpirun is called by tests: also as root, also with more ranks than cores, never bound, never for ever.
+set(PIPEFILL_MPIRUN ${MPIEXEC_EXECUTABLE} --timeout 60)
+set(PIPEFILL_MPI_ENVIRONMENT
+    OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1
+    OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
+    ASAN_OPTIONS=detect_leaks=0)  # Open MPI's own start-up leaks would drown ours
+
+function(pipefill_mpi_tests folder)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "RANKS;LINKS;SOURCES")
+  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/mpi_test_*.cpp")
+  add_executable(test_${folder}_mpi ${sources} ${arg_SOURCES})
+  target_link_libraries(test_${folder}_mpi PRIVATE pipefill_options pipefill_mpi_test_main ${arg_LINKS} GTest::gtest)
+  target_compile_definitions(test_${folder}_mpi PRIVATE PIPEFILL_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  foreach(ranks IN LISTS arg_RANKS)
+    add_test(NAME ${folder}.mpi${ranks} COMMAND ${PIPEFILL_MPIRUN} -n ${ranks} $<TARGET_FILE:test_${folder}_mpi>)
+    set_tests_properties(${folder}.mpi${ranks} PROPERTIES LABELS mpi TIMEOUT 90 PROCESSORS ${ranks}
+                                                          ENVIRONMENT "${PIPEFILL_MPI_ENVIRONMENT}")
+  endforeach()
 endfunction()
 
 function(pipefill_bench name)
