@@ -47,14 +47,12 @@ inline float max_of(F8 v) {
 /// e^x to about 1.5 ulp (Cephes expf: x = n ln2 + r, polynomial in r). Below -86.9, where the result leaves the normal
 /// numbers, 0; above 88.72 infinity; NaN stays NaN.
 [[gnu::always_inline]] inline F8 exp(F8 x) {
-  const F8 low = all(-86.9F);
+  const F8 low = all(-86.9F);  // beyond these two the rest is nonsense, and replaced at the end
   const F8 high = all(89.0F);
-  F8 clamped = x < low ? low : x;
-  clamped = clamped > high ? high : clamped;
   const F8 magic = all(12582912.0F);  // 1.5 * 2^23: adding it rounds to an integer in the low mantissa bits
-  const F8 shifted = clamped * all(1.44269504088896341F) + magic;
+  const F8 shifted = x * all(1.44269504088896341F) + magic;
   const F8 n = shifted - magic;
-  const F8 r = (clamped - n * all(0.693359375F)) - n * all(-2.12194440e-4F);
+  const F8 r = (x - n * all(0.693359375F)) - n * all(-2.12194440e-4F);
   F8 p = all(1.9875691500e-4F);
   p = p * r + all(1.3981999507e-3F);
   p = p * r + all(8.3334519073e-3F);
@@ -65,7 +63,8 @@ inline float max_of(F8 v) {
   // 2^(n-1), so that n = 128 is still a number; the factor 2 is applied last and overflows where it must.
   const I8 bits = (std::bit_cast<I8>(shifted) << 23) + (126 << 23);
   const F8 y = (p * std::bit_cast<F8>(bits)) * all(2.0F);
-  return x < low ? all(0.0F) : y;
+  const F8 y_or_zero = x < low ? all(0.0F) : y;
+  return x > high ? all(__builtin_inff()) : y_or_zero;
 }
 
 /// Rounded to the nearest bf16, ties to even; NaN stays NaN.

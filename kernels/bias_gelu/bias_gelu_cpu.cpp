@@ -17,14 +17,14 @@ constexpr float kCubic = 0.044715F;
 constexpr std::int64_t kWork = 8;  // an exponential and a division against a plain element operation
 
 /// exp(-2w), kept finite so that exp(-2w) * s never becomes infinity times zero.
-F8 exp_minus_2w(F8 u) {
+[[gnu::always_inline]] inline F8 exp_minus_2w(F8 u) {
   const F8 minus_2w = all(-2.0F * kSlope) * (u + all(kCubic) * (u * u * u));
   return simd::exp(minus_2w > all(80.0F) ? all(80.0F) : minus_2w);
 }
 
-F8 gelu(F8 u) { return u / (all(1.0F) + exp_minus_2w(u)); }
+[[gnu::always_inline]] inline F8 gelu(F8 u) { return u / (all(1.0F) + exp_minus_2w(u)); }
 
-F8 gelu_slope(F8 u) {
+[[gnu::always_inline]] inline F8 gelu_slope(F8 u) {
   const F8 e = exp_minus_2w(u);
   const F8 s = all(1.0F) / (all(1.0F) + e);
   const F8 inner = all(2.0F * kSlope) * (all(1.0F) + all(3.0F * kCubic) * (u * u));
