@@ -1,11 +1,15 @@
 // pipefill check: is this deck right? Needs no MPI, starts nothing, and comes to the verdict that train would come to.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdio>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "commands.hpp"
 #include "config/load.hpp"
+#include "config/parts.hpp"
 #include "config/print.hpp"
 #include "deck_arguments.hpp"
 
@@ -19,6 +23,21 @@ struct CheckOptions {
   bool reference = false;
 };
 
+/// Opens the data and cuts the layers as train would, with train's errors; what came out, for people.
+std::string describe_run(const RunConfig& config) {
+  const TokenData data = open_data(data_description(config), config.model.context);
+  const ModelShape shape = model_shape(config, data.vocab());
+  std::string text =
+      fmt::format("data: {}\nmodel: {} layers, {} channels, {} heads, context {}, vocabulary {}\n", data.describe(),
+                  shape.layers, shape.channels, shape.heads, shape.context, shape.vocab);
+  const int stages =
+      config.parallel.stages != 0 ? config.parallel.stages : static_cast<int>(config.parallel.layers.size());
+  if (stages == 0) return text;
+  std::vector<int> layers;
+  for (const LayerRange& range : layer_cut(config, shape, stages).chunks) layers.push_back(range.count);
+  return text + fmt::format("layers of each stage: {}\n", fmt::join(layers, ", "));
+}
+
 ExitCode check(const CheckOptions& options) {
   if (options.reference) {
     std::fputs(deck_reference().c_str(), stdout);
@@ -31,7 +50,7 @@ ExitCode check(const CheckOptions& options) {
     return ExitCode::finished;
   }
   const std::string path = options.deck->path();
-  fmt::print("{}: the deck is valid\n", path.empty() ? "embedded deck" : path);
+  fmt::print("{}: the deck is valid\n{}", path.empty() ? "embedded deck" : path, describe_run(config));
   return ExitCode::finished;
 }
 

@@ -1,14 +1,15 @@
 #include "config/check.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <numeric>
 
 #include "base/text.hpp"
 #include "config/keys.hpp"
+#include "schedule/build.hpp"
 
 namespace pipefill {
 namespace {
@@ -29,14 +30,14 @@ void check_model(const RunConfig& config, Findings& found) {
 
 void check_data(const RunConfig& config, Findings& found) {
   const DataSection& data = config.data;
-  const bool synthetic = data.source == DataSource::synthetic;
+  const bool synthetic = data.source == TokenFormat::synthetic;
   if (synthetic && !data.files.empty())
     found.push_back(
         {"data.files", "data.source is synthetic, which reads no files; leave them out or name their format"});
   if (!synthetic && data.files.empty())
     found.push_back({"data.files", fmt::format("data.source is {}, which needs files",
                                                value_text(*find_key("data.source"), config))});
-  const int needed = synthetic ? data.vocab : data.source == DataSource::bytes ? 256 : 0;
+  const int needed = synthetic ? data.vocab : data.source == TokenFormat::bytes ? 256 : 0;
   if (config.model.vocab != 0 && config.model.vocab < needed)
     found.push_back(
         {"model.vocab", fmt::format("{} symbols are less than the {} of the data source", config.model.vocab, needed)});
@@ -63,14 +64,12 @@ void check_parallel(const RunConfig& config, Findings& found) {
 }
 
 void check_schedule(const RunConfig& config, Findings& found) {
-  const std::array<std::string, 2> names{"gpipe", "1f1b"};
+  const std::vector<std::string> names = schedule_names();
   const std::string& name = config.schedule.name;
-  if (std::find(names.begin(), names.end(), name) == names.end()) {
-    const auto best = nearest(name, names);
-    found.push_back(
-        {"schedule.name", fmt::format("no schedule is called '{}'{}; there are {} and {}", name,
-                                      best ? fmt::format("; did you mean '{}'?", *best) : "", names[0], names[1])});
-  }
+  if (std::ranges::find(names, name) != names.end()) return;
+  const auto best = nearest(name, names);
+  found.push_back({"schedule.name", fmt::format("expected one of {}, got {}{}", fmt::join(names, ", "), name,
+                                                best ? fmt::format("; did you mean '{}'?", *best) : "")});
 }
 
 }  // namespace

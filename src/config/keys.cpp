@@ -1,7 +1,12 @@
 #include "config/keys.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <limits>
+
+#include "schedule/build.hpp"
 
 namespace pipefill {
 namespace {
@@ -90,7 +95,12 @@ std::vector<Key> make_keys() {
        "",
        {},
        "paths or globs, sorted bytewise, each file once; empty for synthetic"},
-      {"data.vocab", at(&C::data, &DataSection::vocab), at_least(2, 65536), "", {}, "symbols of the synthetic source"},
+      {"data.vocab",
+       at(&C::data, &DataSection::vocab),
+       at_least(2, MarkovSource::kMaximumVocab),
+       "",
+       {},
+       "symbols of the synthetic source"},
       {"data.validation_fraction",
        at(&C::data, &DataSection::validation_fraction),
        {0, 0.9},
@@ -129,7 +139,12 @@ std::vector<Key> make_keys() {
        {},
        "layers of each stage, e.g. [3, 3, 2]; 0 is allowed; auto: cut by cost"},
 
-      {"schedule.name", at(&C::schedule, &ScheduleSection::name), kFree, "", {}, "gpipe or 1f1b"},
+      {"schedule.name",
+       at(&C::schedule, &ScheduleSection::name),
+       kFree,
+       "",
+       {},
+       fmt::format("order of the work: {}", fmt::join(schedule_names(), ", "))},
       {"schedule.microbatches",
        at(&C::schedule, &ScheduleSection::microbatches),
        at_least(1, 1000000),
@@ -166,7 +181,7 @@ std::vector<Key> make_keys() {
        kFree,
        "",
        {"constant", "linear", "cosine", "wsd"},
-       "how the rate falls after warm-up; wsd: constant, then linear over the last fifth"},
+       "how the rate falls after warm-up; wsd: constant, then a fall over the last fifth"},
       {"optimizer.beta1",
        at(&C::optimizer, &OptimizerSection::beta1),
        {0, 1, Bound::included, Bound::excluded},

@@ -7,6 +7,9 @@
 #include <vector>
 
 #include "base/units.hpp"
+#include "comm/wait.hpp"
+#include "data/token_data.hpp"
+#include "engine/progress.hpp"
 #include "model/learning_rate.hpp"
 #include "model/model_shape.hpp"
 
@@ -32,10 +35,8 @@ struct ModelSection {
   friend bool operator==(const ModelSection&, const ModelSection&) = default;
 };
 
-enum class DataSource { bytes, llmc, nanogpt, megatron, synthetic };
-
 struct DataSection {
-  DataSource source = DataSource::synthetic;
+  TokenFormat source = TokenFormat::synthetic;
   std::vector<std::string> files;  ///< globs
   int vocab = 64;                  ///< synthetic: number of symbols
   double validation_fraction = 0.05;
@@ -83,7 +84,6 @@ struct TraceSection {
 };
 
 enum class DeviceKind { automatic, cpu };
-enum class WaitMethod { spin, yield, sleep };
 
 struct DeviceSection {
   DeviceKind kind = DeviceKind::automatic;
@@ -93,8 +93,6 @@ struct DeviceSection {
   WaitMethod wait = WaitMethod::spin;
   friend bool operator==(const DeviceSection&, const DeviceSection&) = default;
 };
-
-enum class ProgressStyle { automatic, bar, plain, none };
 
 struct LogSection {
   std::int64_t every = 10;  ///< steps between lines; the first five are always shown
