@@ -7,13 +7,10 @@
 #include <cstdint>
 #include <cstring>
 
-#pragma GCC diagnostic ignored "-Wpsabi"  // nothing here crosses a library boundary
-
 namespace pipefill::simd {
 
 inline constexpr std::int64_t kLanes = 8;
 typedef float F8 __attribute__((vector_size(32)));
-typedef std::int32_t I8 __attribute__((vector_size(32)));
 typedef std::uint32_t U8 __attribute__((vector_size(32)));
 typedef std::uint16_t H8 __attribute__((vector_size(16)));
 
@@ -61,7 +58,7 @@ inline float max_of(F8 v) {
   p = p * r + all(5.0000001201e-1F);
   p = (p * r) * r + (r + all(1.0F));
   // 2^(n-1), so that n = 128 is still a number; the factor 2 is applied last and overflows where it must.
-  const I8 bits = (std::bit_cast<I8>(shifted) << 23) + (126 << 23);
+  const U8 bits = (std::bit_cast<U8>(shifted) << 23) + (126U << 23);
   const F8 y = (p * std::bit_cast<F8>(bits)) * all(2.0F);
   const F8 y_or_zero = x < low ? all(0.0F) : y;
   return x > high ? all(__builtin_inff()) : y_or_zero;
