@@ -1,5 +1,5 @@
-// fp32 products through oneDNN's sgemm. Measured against OpenBLAS (tests/bench/bench_gemm.cpp): oneDNN is ahead or
-// equal for every shape class of a transformer, and shares our OpenMP team instead of bringing a second thread pool.
+// fp32 products through oneDNN's sgemm. Measured against OpenBLAS (tests/bench/bench_gemm.cpp) over a whole step
+// neither is clearly ahead; oneDNN shares our OpenMP team instead of bringing a second pool of threads that fights it.
 #include <oneapi/dnnl/dnnl.h>
 
 #include <algorithm>
