@@ -74,8 +74,11 @@ TEST(Layernorm, BehindAResidualHasTheBitsOfTheTwoOps) {
 TEST(Embedding, EqualsTheOracleBitForBitAtAnyThreadCount) {
   for (const int threads : kThreadCounts) {
     const KernelContext ctx(threads);
-    for (const auto& [B, T, C, V] :
-         {std::array<std::int64_t, 4>{1, 1, 1, 1}, {3, 31, 33, 7}, {2, 257, 100, 1000}, {2, 33, 17, 50257}, {2, 3, 1000, 5}}) {
+    for (const auto& [B, T, C, V] : {std::array<std::int64_t, 4>{1, 1, 1, 1},
+                                     {3, 31, 33, 7},
+                                     {2, 257, 100, 1000},
+                                     {2, 33, 17, 50257},
+                                     {2, 3, 1000, 5}}) {
       const Aligned<std::int32_t> tokens = random_ids(B * T, static_cast<int>(V), 1);
       const Floats wte = random_floats(V * C, 2), wpe = random_floats(T * C, 3), dout = random_floats(B * T * C, 4);
       Floats out(dout.size()), expected(dout.size());
