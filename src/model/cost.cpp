@@ -57,7 +57,7 @@ ChunkMemory chunk_memory(const ModelShape& shape, const LayerCut& cut, ModelChun
     if (!tensor.on(chunk)) continue;
     flat.take<float>(tensor.elements());
     if (bf16 && is_product_weight(tensor, cut, held)) copies.take<Bf16>(tensor.elements());
-    if (tensor.tied_chunk) tied.take<float>(tensor.elements());
+    if (tensor.tied_chunk && cut.size() == 1) tied.take<float>(tensor.elements());
   }
   memory.parameters = flat.taken();
   memory.gradients = flat.taken() + tied.taken();

@@ -25,7 +25,7 @@ double model_flops_utilisation(const ModelShape& shape, double tokens, double se
 /// Bytes of one held chunk, as Stage allocates them.
 struct ChunkMemory {
   Bytes parameters{};          ///< fp32 masters
-  Bytes gradients{};           ///< fp32 accumulators, with the tied embedding's second one
+  Bytes gradients{};           ///< fp32 accumulators, two of a tied embedding whose ends are one chunk
   Bytes compute_copies{};      ///< bf16 weights
   Bytes moments{};             ///< AdamW, one replica owning all rows
   Bytes activations{};         ///< stash of one microbatch in flight, with logits

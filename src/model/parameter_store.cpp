@@ -44,7 +44,10 @@ ParameterStore::ParameterStore(const StageSetup& setup, const ParameterTable& ta
   values_ = device.allocate(flat.taken(), "parameters");
   gradients_ = device.allocate(flat.taken(), "gradients");
   factors_ = device.allocate(copies.taken(), "bf16 weights");
-  tied_other_ = device.allocate(Bytes{tied_elements * 4}, "the tied embedding's second gradient");
+  const bool last = holds(setup.chunks, setup.cut.last());
+  const bool both_ends = last && holds(setup.chunks, setup.cut.first());
+  if (both_ends)
+    head_side_ = device.allocate(Bytes{tied_elements * 4}, "the gradient of the tied embedding as the head");
 
   Carver values(values_), gradients(gradients_), factors(factors_);
   for (const TensorSpec& tensor : table) {
@@ -55,13 +58,11 @@ ParameterStore::ParameterStore(const StageSetup& setup, const ParameterTable& ta
     tensor_factors_.push_back(copied ? factors.take<Bf16>(tensor.elements()) : nullptr);
   }
 
-  const bool last = holds(setup.chunks, setup.cut.last());
-  const bool first = holds(setup.chunks, setup.cut.first());
   if (last) head_ = find(setup.shape.tied ? "token_embedding.weight" : "head.weight");
   if (head_ != nullptr) head_gradient_ = head_->gradient;
   if (const StageTensor* tied = find("token_embedding.weight"); tied != nullptr && setup.shape.tied) {
-    tied_ = {tied->gradient, tied_other_.as<float>().first(tied->values.size()), !(first && last)};
-    if (first && last) head_gradient_ = tied_.other;
+    if (both_ends) head_gradient_ = head_side_.as<float>().first(tied->values.size());
+    tied_ = {tied->gradient, both_ends ? head_gradient_ : std::span<float>{}, !both_ends};
   }
 }
 

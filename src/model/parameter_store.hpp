@@ -37,7 +37,7 @@ class ParameterStore {
 
  private:
   Device& device_;
-  Buffer values_, gradients_, tied_other_, factors_;
+  Buffer values_, gradients_, head_side_, factors_;
   std::vector<StageTensor> tensors_;
   std::vector<Bf16*> tensor_factors_;  ///< per tensor; null where it has no copy
   const StageTensor* head_ = nullptr;

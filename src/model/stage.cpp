@@ -119,7 +119,7 @@ Stage::TiedGradient Stage::tied_gradient() { return parts_->store.tied(); }
 
 void Stage::add_tied_gradients() {
   const TiedGradient tied = parts_->store.tied();
-  add_into(parts_->device.kernels(), tied.own.data(), tied.other.data(), static_cast<std::int64_t>(tied.own.size()));
+  add_into(parts_->device.kernels(), tied.own.data(), tied.other.data(), static_cast<std::int64_t>(tied.other.size()));
 }
 
 Bytes Stage::activation_bytes_in_use() const {

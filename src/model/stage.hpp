@@ -93,17 +93,17 @@ class Stage {
   const StageTensor* find(std::string_view name) const;
 
   /// Tied embedding only, empty spans otherwise. The look-up's and the head's gradients live apart and are added once a
-  /// step, look-up + head, after all microbatches (and replicas). On a stage with one side, `own` is its accumulator
-  /// and `other` is to be filled with the other stage's `own`. On a stage with both, `own` is the look-up's and `other`
-  /// the head's, and both are already there. `own` is the tensor's `gradient` span; after add_tied_gradients it is the
-  /// sum.
+  /// step, look-up + head, after all microbatches (and replicas). A stage with one side has it in `own`, swaps it with
+  /// the other stage's (comm/tied_exchange) and leaves the sum there; `other` is empty. On a stage with both, `own` is
+  /// the look-up's and `other` the head's. `own` is always the tensor's `gradient` span.
   struct TiedGradient {
     std::span<float> own;
     std::span<float> other;
     bool other_is_remote = false;
   };
   TiedGradient tied_gradient();
-  /// Every stage with a side calls this once a step, also with P=1, before norm and update. No effect untied.
+  /// Forms look-up + head in `own` where this stage has both sides, also with P=1; no effect elsewhere. Once a step,
+  /// before norm and update.
   void add_tied_gradients();
 
   /// Stash of microbatches in flight now; zero between steps.

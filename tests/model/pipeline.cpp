@@ -78,8 +78,7 @@ void Pipeline::run_gradients(std::int64_t step) {
   Stage &first = stage_of(cut_.first()), &last = stage_of(cut_.last());
   if (&first != &last) {
     const Stage::TiedGradient a = first.tied_gradient(), b = last.tied_gradient();
-    std::copy(b.own.begin(), b.own.end(), a.other.begin());
-    std::copy(a.own.begin(), a.own.end(), b.other.begin());
+    for (std::size_t i = 0; i < a.own.size(); ++i) a.own[i] = b.own[i] = a.own[i] + b.own[i];  // look-up + head
   }
   for (auto& stage : stages_) stage->add_tied_gradients();
   loss_ = 0;
