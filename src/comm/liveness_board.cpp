@@ -25,6 +25,7 @@ struct alignas(128) Row {
   std::atomic<std::uint64_t> waiting;
   std::atomic<std::uint64_t> heart_beats;
   std::atomic<std::uint64_t> progress;
+  std::atomic<bool> reported;
   std::atomic<bool> finished;
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);  // else it would not work between processes
@@ -120,6 +121,8 @@ void LivenessBoard::waiting(const WaitSubject& subject) {
 
 void LivenessBoard::beat() { increment(memory_->rows[row_].heart_beats); }
 
+void LivenessBoard::report() { memory_->rows[row_].reported.store(true, std::memory_order_release); }
+
 void LivenessBoard::finish() { memory_->rows[row_].finished.store(true, std::memory_order_release); }
 
 RankId LivenessBoard::mine() const { return memory_->ranks[row_]; }
@@ -130,6 +133,7 @@ RankState LivenessBoard::state(RankId rank) const {
   RankState state;
   state.rank = rank;
   state.finished = row.finished.load(std::memory_order_acquire);
+  state.reported = row.reported.load(std::memory_order_acquire);
   state.pid = static_cast<int>(row.pid.load(std::memory_order_acquire));
   state.pid_namespace = row.pid_namespace.load(std::memory_order_relaxed);
   state.step = row.step.load(std::memory_order_relaxed);

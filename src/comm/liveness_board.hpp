@@ -25,6 +25,7 @@ struct RankState {
   WaitSubject waiting;  ///< kind none: computing
   std::uint64_t heart_beats = 0;
   std::uint64_t progress = 0;  ///< changes whenever the main thread does
+  bool reported = false;       ///< its watchdog has logged a loss
   bool finished = false;       ///< left on purpose
 };
 
@@ -46,6 +47,7 @@ class LivenessBoard {
   void doing(Activity activity);
   void waiting(const WaitSubject& subject);  ///< kind none: no longer
   void beat();                               ///< the watchdog thread only
+  void report();                             ///< the watchdog thread only: a loss is in the log
   void finish();                             ///< before leaving on purpose: an exit from now on is no loss
 
   RankId mine() const;

@@ -77,7 +77,8 @@ class ReplicaReduction {
   /// True when the sums are in place and every buffer is free again (also when no round is under way).
   bool test();
 
-  /// visit(RankId from, const MessageHeader&) for each contribution to this replica's slices, once test() has been true.
+  /// visit(RankId from, const MessageHeader&) for each contribution to this replica's slices, once test() has been
+  /// true.
   template <class Visit>
   void for_each_contribution(Visit&& visit) const {
     for (const Peer& p : peers_) visit(group_.ranks[static_cast<std::size_t>(p.replica.value)], p.incoming.header());

@@ -22,6 +22,8 @@ constexpr Nanoseconds kTick = std::chrono::milliseconds(100);
 /// A gap between two of my own ticks beyond this means that I was the one who stood still.
 constexpr Nanoseconds kOwnGap = std::chrono::seconds(1);
 constexpr Nanoseconds kFirstLimit = std::chrono::seconds(10);
+/// mpirun's TERM comes one second after a death.
+constexpr Nanoseconds kReportPatience = std::chrono::milliseconds(500);
 
 /// The state letter of /proc/PID/stat: T is stopped, Z a zombie. '?' when it cannot be read.
 char process_state(int pid) {
@@ -106,6 +108,18 @@ std::string Watchdog::describe_loss(LossKind kind, const RankState& peer, Nanose
   return text + ". The run is ended; start it again to resume from the last checkpoint";
 }
 
+void Watchdog::await_other_reports(RankId lost) const {
+  const Nanoseconds start = now();
+  for (const RankId rank : board_->ranks()) {
+    if (rank == lost) continue;
+    while (now() - start < kReportPatience) {
+      const RankState other = board_->state(rank);
+      if (other.reported || other.finished) break;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  }
+}
+
 void Watchdog::run() {
   const std::uint64_t name_space = board_->state(board_->mine()).pid_namespace;
   bool reported = false;
@@ -113,6 +127,8 @@ void Watchdog::run() {
     reported = true;
     const Loss loss{kind, state, describe_loss(kind, state, silent)};
     log_->error("{}", loss.text);
+    board_->report();
+    await_other_reports(state.rank);
     on_loss_(loss);
   };
 

@@ -23,8 +23,9 @@ struct Loss {
 
 class Watchdog {
  public:
-  /// `on_loss` runs on the watchdog's thread, once, at the first loss; usually it writes status.json and calls
-  /// Transport::abort(76). Under mpirun the others get TERM one second after a death: the text is out before.
+  /// `on_loss` runs on the watchdog's thread, once, at the first loss, when all survivors of the host have logged it
+  /// (half a second at the most, for an abort would silence those who have not); usually it writes status.json and
+  /// calls Transport::abort(76). Under mpirun the others get TERM one second after a death: the text is out before.
   Watchdog(LivenessBoard& board, ProcessLayout layout, Log log, std::function<void(const Loss&)> on_loss);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
@@ -37,6 +38,7 @@ class Watchdog {
 
  private:
   void run();
+  void await_other_reports(RankId lost) const;
   std::string describe_loss(LossKind kind, const RankState& peer, Nanoseconds silent) const;
 
   LivenessBoard* board_;
