@@ -1,5 +1,10 @@
 #include "engine/executor.hpp"
 
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "engine/signals.hpp"
+
 namespace pipefill {
 
 Executor::Executor(const Schedule& schedule, Stage& stage, TokenBatch& batch, StageUpdate* update,
@@ -17,6 +22,8 @@ Executor::Executor(const Schedule& schedule, Stage& stage, TokenBatch& batch, St
       links_(services.transport, services.layout,
              stage.message_elements() * static_cast<std::int64_t>(sizeof(float))),
       progress_([this] {
+        if (end_at_once().load(std::memory_order_relaxed))
+          throw Error(ExitCode::stopped_early, "ended at once by a second signal; nothing was saved");
         links_.progress();
         if (update_ != nullptr) update_->progress();
       }),

@@ -10,12 +10,14 @@ namespace {
 std::atomic<int> g_checkpoint{0};
 std::atomic<int> g_stop{0};
 std::atomic<int> g_terminate{0};
+std::atomic<bool> g_end_at_once{false};
 static_assert(std::atomic<int>::is_always_lock_free, "a signal handler may only touch lock-free state");
 
 void count_signal(int signal) {
   if (signal == SIGUSR1) g_checkpoint.fetch_add(1, std::memory_order_relaxed);
   if (signal == SIGUSR2) g_stop.fetch_add(1, std::memory_order_relaxed);
-  if (signal == SIGTERM || signal == SIGINT) g_terminate.fetch_add(1, std::memory_order_relaxed);
+  if ((signal == SIGTERM || signal == SIGINT) && g_terminate.fetch_add(1, std::memory_order_relaxed) > 0)
+    g_end_at_once.store(true, std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -32,6 +34,8 @@ SignalCounts signals_seen() {
   return {g_checkpoint.load(std::memory_order_relaxed), g_stop.load(std::memory_order_relaxed),
           g_terminate.load(std::memory_order_relaxed)};
 }
+
+const std::atomic<bool>& end_at_once() { return g_end_at_once; }
 
 void clear_checkpoint_signals() { g_checkpoint.store(0, std::memory_order_relaxed); }
 

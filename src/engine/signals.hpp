@@ -2,6 +2,8 @@
 // This is the one piece of global state in the program, for a signal handler can reach nothing else.
 #pragma once
 
+#include <atomic>
+
 namespace pipefill {
 
 struct SignalCounts {
@@ -14,6 +16,9 @@ struct SignalCounts {
 void install_signal_handlers();
 
 SignalCounts signals_seen();
+
+/// Set by the second TERM or INT: every wait and every computation gives up at once.
+const std::atomic<bool>& end_at_once();
 
 /// Forget the checkpoint requests counted so far (they were served).
 void clear_checkpoint_signals();

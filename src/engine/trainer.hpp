@@ -67,6 +67,7 @@ class Trainer {
 
   StageUpdate& update() { return update_; }
   Profiler& profiler() { return profiler_; }
+  RankServices& services() { return services_; }
   const StepOutcome& last_step() const { return update_.outcome(); }
 
  private:

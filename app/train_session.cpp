@@ -1,0 +1,310 @@
+#include "train_session.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <fstream>
+
+#include "base/text.hpp"
+#include "checkpoint/directory.hpp"
+#include "config/print.hpp"
+#include "engine/measured_costs.hpp"
+#include "engine/signals.hpp"
+#include "model/cost.hpp"
+#include "schedule/build.hpp"
+#include "trace/merge.hpp"
+#include "trace/summary.hpp"
+#include "version.hpp"
+
+namespace pipefill {
+namespace {
+
+double wall_clock_s() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+/// A rank that sleeps or yields wakes later than one that spins, but with more ranks than cores a spinning one steals
+/// the core from the rank it waits for.
+WaitMethod wait_method(WaitChoice choice, const CoreShare& cores) {
+  switch (choice) {
+    case WaitChoice::spin: return WaitMethod::spin;
+    case WaitChoice::yield: return WaitMethod::yield;
+    case WaitChoice::sleep: return WaitMethod::sleep;
+    case WaitChoice::automatic: break;
+  }
+  return cores.ranks_per_core > 1 ? WaitMethod::yield : WaitMethod::spin;
+}
+
+CoreShare claim_cores(const Cluster& cluster, bool bind) {
+  if (bind) return bind_rank(cluster.mine().local_rank, cluster.mine().local_size);
+  return share_of_cores(std::vector(static_cast<std::size_t>(cluster.mine().local_size), allowed_cores()),
+                        cluster.mine().local_rank);
+}
+
+Bytes memory_limit(const RunConfig& config, const Cluster& cluster) {
+  if (config.device.memory.count > 0) return config.device.memory;
+  return {host_memory().count / cluster.mine().local_size};
+}
+
+}  // namespace
+
+TrainSession::TrainSession(Cluster& cluster, const RunConfig& config, ResumeChoice resume, Nanoseconds started)
+    : cluster_(cluster),
+      config_(config),
+      resume_(resume),
+      started_(started),
+      started_wall_(wall_clock_s() - to_seconds(now() - started)),
+      layout_{config.parallel.stages, config.parallel.replicas},
+      directory_{config.run.directory},
+      log_(make_log(fmt::format("rank {}", cluster.rank().value), ConsoleInfo::drop, "")),
+      cores_(claim_cores(cluster, config.device.bind)),
+      board_(std::make_unique<LivenessBoard>(cluster)),
+      waiter_(layout_, cluster.rank(),
+              {.method = wait_method(config.device.wait, cores_), .deadline = std::chrono::minutes(2), .stop = &end_at_once()},
+              board_.get()),
+      ranks_(ranks_over(transport_, waiter_)) {
+  open_run_directory();
+  watchdog_ = std::make_unique<Watchdog>(*board_, layout_, log_, [this](const Loss& loss) {
+    tell_failure(loss.text, ExitCode::lost_peer);
+    transport_.abort(static_cast<int>(ExitCode::lost_peer));
+  });
+}
+
+void TrainSession::open_run_directory() {
+  all_or_none(ranks_, [this] {
+    if (!is_first()) return;
+    create_run_directory(directory_);
+    lock_.emplace(directory_.root);
+  });
+  const std::string name = fmt::format("rank {}", cluster_.rank().value);
+  log_ = make_log(name, is_first() ? ConsoleInfo::print : ConsoleInfo::drop, directory_.log());
+  status_.steps = config_.run.steps;
+  status_.host = cluster_.mine().host;
+  status_.pid = cluster_.mine().pid;
+}
+
+ExitCode TrainSession::run() {
+  const StartingPoint start = find_start(ranks_, directory_, config_, resume_, log_);
+  if (start.finished) {
+    if (is_first()) log_->info("{}: all {} steps were done before; nothing to run", directory_.root.string(), config_.run.steps);
+    summarise_trace();
+    board_->finish();
+    return ExitCode::finished;
+  }
+  status_.attempt = start.attempt;
+  if (start.checkpoint) status_.last_checkpoint = start.checkpoint->manifest.state.step;
+  try {
+    return run_from(start);
+  } catch (const Error& error) {
+    const bool asked = end_at_once().load();
+    const ExitCode code = asked ? ExitCode::stopped_early : error.code();
+    tell_failure(asked ? "a second TERM or INT ended the run at once" : error.what(), code);
+    if (asked) throw Error(code, "ended at once by a second signal; the newest checkpoint is what is left");
+    throw;
+  } catch (const std::exception& error) {
+    tell_failure(error.what(), ExitCode::bug);
+    throw;
+  }
+}
+
+ExitCode TrainSession::run_from(const StartingPoint& start) {
+  // Order: everything that follows from the deck alone.
+  const TokenData data = open_data(data_description(config_), config_.model.context);
+  const RunPlan plan = plan_run(config_, data.vocab());
+  const StageId stage_id = layout_.stage_of(cluster_.rank());
+  log_start(start, plan);
+  if (is_first()) log_->info("{}", data.describe());
+
+  // Build, once: device, stage, trace.
+  const int threads = config_.device.threads > 0 ? config_.device.threads : static_cast<int>(cores_.cores.size());
+  CpuDevice device(threads, memory_limit(config_, cluster_));
+  const StageSetup setup = stage_setup(plan, stage_id, config_.run.seed);
+  std::optional<Stage> stage;
+  all_or_none(ranks_, [&] { stage.emplace(setup, device); });
+  const ArrivalClock arrivals = measure_network(stage->message_elements() * static_cast<std::int64_t>(sizeof(float)));
+  std::unique_ptr<Trace> trace =
+      config_.trace.enabled
+          ? std::make_unique<Trace>(TraceOptions{.directory = directory_.trace(), .segment = config_.trace.segment},
+                                    describe_run(plan, start.attempt), describe_rank(clocks_at_start_), hdf5_, log_)
+          : std::make_unique<Trace>();
+  SpanRecorder spans(*trace, started_);
+  RankServices services{layout_, transport_, waiter_, device, *trace, arrivals, board_.get(), log_};
+
+  RunState state;
+  state.stages = layout_.stages, state.replicas = layout_.replicas;
+  state.schedule = config_.schedule.name;
+  for (const LayerRange& range : plan.cut.chunks) state.layers.push_back(range.count);
+  state.deck = print_deck(config_);
+  state.seed = config_.run.seed;
+  if (start.checkpoint) {
+    state.step = start.checkpoint->manifest.state.step;
+    state.next_sample = start.checkpoint->manifest.state.next_sample;
+    state.training_loss = start.checkpoint->manifest.state.training_loss;
+  }
+  state.attempt = start.attempt;
+
+  std::optional<RunReporter> reporter;
+  if (is_first()) {
+    replace_file(directory_.deck(), state.deck);
+    reporter.emplace(directory_, MetricsFile(directory_.metrics()), status_);
+  }
+  Checkpointer checkpointer(directory_.checkpoints(), config_.checkpoint.keep, ranks_, hdf5_);
+  TrainerSettings settings = trainer_settings(config_, plan, layout_.replica_of(cluster_.rank()));
+  settings.started = started_;
+  Trainer trainer(settings, state, *stage, data, services, spans, &checkpointer, reporter ? &*reporter : nullptr,
+                  watchdog_.get());
+  if (start.checkpoint) {
+    load_tensors(ranks_, *start.checkpoint, rows_to_load(*stage, trainer.update().adamw()));
+    checkpointer.note_good(*start.checkpoint);
+  }
+  spans.close(EventKind::other);
+
+  // Train, and measure while training.
+  const TrainingResult result = trainer.run();
+
+  board_->doing({.kind = ActivityKind::finishing});
+  compare_with_plan(plan, trainer, hop_);
+  const std::vector<ClockReading> clocks = measure_clock_offsets(transport_, waiter_, clock_domains());
+  const ClockReading& mine = clocks[static_cast<std::size_t>(cluster_.rank().value)];
+  const Nanoseconds ended = now();
+  spans.close(EventKind::other, ended);
+  trace->close(ended, ClockOffset{mine.at, mine.offset, mine.uncertainty});
+  status_.step = result.state.step;
+  status_.last_checkpoint = checkpointer.last_good_step();
+  return end_run(result);
+}
+
+ExitCode TrainSession::end_run(const TrainingResult& result) {
+  const ExitCode code = result.finished() ? ExitCode::finished : ExitCode::stopped_early;
+  board_->finish();
+  cluster_.barrier();
+  if (!is_first()) return code;
+  status_.phase = result.finished() ? RunPhase::finished : RunPhase::stopped;
+  status_.reason = result.stop_reason;
+  status_.exit_code = static_cast<int>(code);
+  status_.eta.reset();
+  write_status(directory_, status_);
+  if (signals_seen().terminate == 0) summarise_trace();  // after TERM there may be a second left
+  if (result.finished())
+    log_->info("finished {} steps, loss {:.4f}{}", result.state.step, result.loss,
+               result.validation ? fmt::format(", held-out loss {:.4f} +- {:.4f}", result.validation->loss,
+                                               result.validation->standard_error)
+                                 : "");
+  else
+    log_->info("stopped after step {} of {} ({}); the same command goes on from there", result.state.step, config_.run.steps,
+               result.stop_reason);
+  log_->info("everything is in {}: metrics.jsonl, trace/trace.h5, checkpoints/", directory_.root.string());
+  return code;
+}
+
+void TrainSession::log_start(const StartingPoint& start, const RunPlan& plan) const {
+  if (!is_first()) return;
+  log_->info("pipefill {} ({})", program_version(), dependency_versions());
+  log_->info("{}", placement_table(cluster_.ranks(), layout_));
+  log_->info("{} stages x {} replicas, {}, M={} microbatches of {} x {} tokens; cores of rank 0: {}{}", layout_.stages,
+             layout_.replicas, config_.schedule.name, plan.batch.microbatches, plan.batch.microbatch_size,
+             plan.batch.context, format_cores(cores_.cores),
+             cores_.ranks_per_core > 1 ? fmt::format(", shared by {} ranks: the bubbles are not true ones", cores_.ranks_per_core)
+                                       : "");
+  if (start.checkpoint)
+    log_->info("attempt {}: going on from {} (step {})", start.attempt, start.checkpoint->path,
+               start.checkpoint->manifest.state.step);
+  else if (start.attempt > 1)
+    log_->info("attempt {}: there is no checkpoint, starting afresh", start.attempt);
+}
+
+ArrivalClock TrainSession::measure_network(std::int64_t message_bytes) {
+  clocks_at_start_ = measure_clock_offsets(transport_, waiter_, clock_domains());
+  const Bytes message{message_bytes + static_cast<std::int64_t>(sizeof(MessageHeader))};
+  std::vector<TransferTime> transfer =
+      measure_transfer_times(transport_, waiter_, layout_, {Bytes{sizeof(MessageHeader)}, Bytes{4096}, message});
+  for (const TransferTime& time : transfer)
+    if (!time.points().empty()) hop_ = time(message);
+  return ArrivalClock(cluster_.rank(), ClockModel(clocks_at_start_), std::move(transfer));
+}
+
+std::vector<std::string> TrainSession::clock_domains() const {
+  std::vector<std::string> domains;
+  for (const RankInfo& rank : cluster_.ranks()) domains.push_back(rank.clock_domain);
+  return domains;
+}
+
+RunDescription TrainSession::describe_run(const RunPlan& plan, int attempt) const {
+  RunDescription run;
+  run.run_id = directory_.root.string();
+  run.config_yaml = print_deck(config_);
+  run.software_version = program_version();
+  run.build = version_text();
+  run.schedule = config_.schedule.name;
+  run.attempt = attempt;
+  run.ranks = layout_.ranks(), run.stages = layout_.stages, run.replicas = layout_.replicas;
+  run.microbatches = plan.batch.microbatches;
+  run.bubble_fraction_closed_form =
+      closed_form_bubble_fraction(config_.schedule.name, layout_.stages, plan.batch.microbatches).value_or(kUnknown);
+  run.flops_per_token = training_flops_per_token(plan.shape);
+  run.flops_formula = "6 (12 L C^2 + V C) + 12 L T C per token, attention counted in full";
+  return run;
+}
+
+RankDescription TrainSession::describe_rank(const std::vector<ClockReading>& clocks) const {
+  const ClockReading& clock = clocks[static_cast<std::size_t>(cluster_.rank().value)];
+  RankDescription rank;
+  rank.rank = cluster_.rank().value;
+  rank.stage = layout_.stage_of(cluster_.rank()).value;
+  rank.replica = layout_.replica_of(cluster_.rank()).value;
+  rank.host = cluster_.mine().host;
+  rank.pid = cluster_.mine().pid;
+  rank.device = "cpu";
+  rank.threads = config_.device.threads > 0 ? config_.device.threads : static_cast<int>(cores_.cores.size());
+  rank.cores = format_cores(cores_.cores);
+  rank.started = started_;
+  rank.started_wall = started_wall_;
+  rank.clock = {clock.at, clock.offset, clock.uncertainty};
+  return rank;
+}
+
+void TrainSession::compare_with_plan(const RunPlan& plan, Trainer& trainer, Nanoseconds hop) {
+  RankServices services = trainer.services();
+  const CostModel costs = gather_measured_costs(plan.training, trainer.profiler(), hop, services);
+  if (!is_first() || trainer.profiler().step_time().count() == 0) return;
+  const Timeline priced = price(plan.training, costs);
+  log_->info("measured step {} (median), priced from the measured costs {}; priced bubble fraction {:.1f}%",
+             format_duration(trainer.profiler().step_time()), format_duration(priced.makespan),
+             100 * priced.bubble_fraction);
+}
+
+void TrainSession::tell_failure(const std::string& reason, ExitCode code) noexcept {
+  try {
+    status_.phase = code == ExitCode::stopped_early ? RunPhase::stopped : RunPhase::failed;
+    status_.reason = reason;
+    status_.exit_code = static_cast<int>(code);
+    status_.eta.reset();
+    status_.step = std::max<std::int64_t>(0, board_->state(cluster_.rank()).step - 1);
+    const auto checkpoints = list_checkpoints(directory_.checkpoints());
+    if (!checkpoints.empty()) status_.last_checkpoint = checkpoints.front().step;
+    write_status(directory_, status_);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "pipefill: could not write %s: %s\n", directory_.status().c_str(), error.what());
+  }
+}
+
+void TrainSession::summarise_trace() {
+  if (!is_first() || !config_.trace.enabled) return;
+  try {
+    hdf5_.run([this] {
+      const MergeReport merged = merge_trace(directory_.root);
+      Summarizer summarizer;
+      std::vector<std::string> problems = read_trace(directory_.root, summarizer);
+      Summary summary = summarizer.finish();
+      summary.problems = std::move(problems);
+      log_->info("{}", summary_text(summary));
+    });
+  } catch (const FileError& error) {
+    log_->warn("no summary of the trace: {}", error.what());
+  }
+}
+
+}  // namespace pipefill

@@ -1,0 +1,64 @@
+// One start of the main job on one rank: everything that lives from MPI's start to its end, built in the order in which
+// it is needed and taken down in reverse.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "comm/cluster.hpp"
+#include "comm/mpi_transport.hpp"
+#include "comm/watchdog.hpp"
+#include "config/run_plan.hpp"
+#include "data/token_data.hpp"
+#include "device/binding.hpp"
+#include "device/cpu/cpu_device.hpp"
+#include "storage/hdf5_thread.hpp"
+#include "storage/run_lock.hpp"
+#include "train_resume.hpp"
+
+namespace pipefill {
+
+class TrainSession {
+ public:
+  /// Collective. `config` is validated for the cluster's size. Throws as its parts do.
+  TrainSession(Cluster& cluster, const RunConfig& config, ResumeChoice resume, Nanoseconds started);
+  /// The run, its summary, its files; what it returns is the program's exit code.
+  ExitCode run();
+
+ private:
+  ExitCode run_from(const StartingPoint& start);
+  void open_run_directory();
+  void log_start(const StartingPoint& start, const RunPlan& plan) const;
+  /// Rank 0's clock against the others', and what a message between neighbours takes.
+  ArrivalClock measure_network(std::int64_t message_bytes);
+  std::vector<std::string> clock_domains() const;
+  RunDescription describe_run(const RunPlan& plan, int attempt) const;
+  RankDescription describe_rank(const std::vector<ClockReading>& clocks) const;
+  ExitCode end_run(const TrainingResult& result);
+  void compare_with_plan(const RunPlan& plan, Trainer& trainer, Nanoseconds hop);
+  void tell_failure(const std::string& reason, ExitCode code) noexcept;
+  void summarise_trace();
+  bool is_first() const { return cluster_.rank().value == 0; }
+
+  Cluster& cluster_;
+  RunConfig config_;
+  ResumeChoice resume_;
+  Nanoseconds started_;
+  double started_wall_;
+  ProcessLayout layout_;
+  RunDirectory directory_;
+  Log log_;
+  CoreShare cores_;
+  MpiTransport transport_;
+  std::unique_ptr<LivenessBoard> board_;
+  Waiter waiter_;
+  RankGroup ranks_;
+  RunStatus status_;
+  std::optional<RunLock> lock_;
+  Hdf5Thread hdf5_;
+  std::unique_ptr<Watchdog> watchdog_;
+  std::vector<ClockReading> clocks_at_start_;
+  Nanoseconds hop_{};
+};
+
+}  // namespace pipefill

@@ -1,0 +1,113 @@
+#include "config/run_plan.hpp"
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "schedule/bubbles.hpp"
+#include "schedule/build.hpp"
+#include "schedule/communication.hpp"
+#include "schedule/forward_only.hpp"
+#include "schedule/in_flight.hpp"
+#include "schedule/validate.hpp"
+
+namespace pipefill {
+namespace {
+
+Schedule lowered(const Schedule& compute, int replicas) {
+  Schedule schedule = with_bubbles(with_communication(compute, replicas > 1 ? Replicas::several : Replicas::one));
+  validate(schedule);
+  return schedule;
+}
+
+}  // namespace
+
+DataDescription data_description(const RunConfig& config) {
+  const bool synthetic = config.data.source == TokenFormat::synthetic;
+  return {.format = config.data.source,
+          .files = config.data.files,
+          .vocab = synthetic ? config.data.vocab : config.model.vocab,
+          .seed = config.run.seed,
+          .validation_fraction = config.data.validation_fraction};
+}
+
+ModelShape model_shape(const RunConfig& config, int data_vocab) {
+  const ModelSection& model = config.model;
+  const int vocab = model.vocab > 0 ? model.vocab : data_vocab;
+  if (vocab < data_vocab)
+    throw DeckError(fmt::format("model.vocab is {}, but the data have {} symbols; leave model.vocab auto, or raise it",
+                                vocab, data_vocab));
+  const ModelShape shape{model.layers, model.channels, model.heads, model.context, vocab, model.tied, model.compute};
+  check_shape(shape);
+  return shape;
+}
+
+LayerCut layer_cut(const RunConfig& config, const ModelShape& shape, int stages) {
+  if (config.parallel.layers.empty()) return cut_layers_by_cost(shape, stages);
+  return cut_layers_explicitly(shape, stages, config.parallel.layers);
+}
+
+std::vector<ModelChunkId> RunPlan::chunks_of(StageId stage) const {
+  std::vector<ModelChunkId> chunks;
+  for (int c = 0; c < training.chunks(); ++c)
+    if (training.stage_of_chunk[static_cast<std::size_t>(c)] == stage) chunks.push_back({c});
+  return chunks;
+}
+
+RunPlan plan_run(const RunConfig& config, int data_vocab) {
+  RunPlan plan;
+  plan.layout = {config.parallel.stages, config.parallel.replicas};
+  plan.shape = model_shape(config, data_vocab);
+  const auto& [name, microbatches, microbatch_size] = config.schedule;
+  plan.training = lowered(build_schedule(name, plan.layout.stages, microbatches), plan.layout.replicas);
+  plan.evaluation = lowered(forward_only(plan.layout.stages, microbatches), 1);
+  plan.cut = layer_cut(config, plan.shape, plan.training.chunks());
+  plan.batch = {plan.layout.replicas, microbatches, microbatch_size, plan.shape.context};
+  return plan;
+}
+
+StageSetup stage_setup(const RunPlan& plan, StageId stage, std::uint64_t seed) {
+  StageSetup setup;
+  setup.shape = plan.shape;
+  setup.cut = plan.cut;
+  setup.chunks = plan.chunks_of(stage);
+  setup.microbatch_size = plan.batch.microbatch_size;
+  setup.gradient_scale = 1.0 / static_cast<double>(plan.batch.tokens_per_step());
+  setup.seed = seed;
+  for (const ModelChunkId chunk : setup.chunks) {
+    const InFlight held = peak_in_flight(plan.training.programs[static_cast<std::size_t>(stage.value)], chunk);
+    setup.slots.push_back(held.activations);
+    setup.weight_slots.push_back(held.deferred_weights);
+  }
+  return setup;
+}
+
+TrainerSettings trainer_settings(const RunConfig& config, const RunPlan& plan, ReplicaId replica) {
+  const OptimizerSection& optimizer = config.optimizer;
+  TrainerSettings settings;
+  settings.steps = config.run.steps;
+  settings.batch = plan.batch;
+  settings.update.adamw = {optimizer.beta1,
+                           optimizer.beta2,
+                           optimizer.epsilon,
+                           optimizer.weight_decay,
+                           optimizer.shard ? OptimizerShard::yes : OptimizerShard::no,
+                           replica,
+                           plan.layout.replicas};
+  settings.update.learning_rate = {optimizer.learning_rate, optimizer.final_fraction, optimizer.warm_up,
+                                   config.run.steps, optimizer.decay};
+  settings.update.clip = optimizer.clip;
+  settings.update.tokens_per_step = plan.batch.tokens_per_step();
+  for (int s = 0; s < plan.layout.stages; ++s) settings.update.chunks_of_stage.push_back(plan.chunks_of({s}));
+  settings.training = plan.training;
+  settings.evaluation = plan.evaluation;
+  settings.validation_every = config.data.validation_every;
+  settings.validation_tokens = config.data.validation_tokens;
+  settings.checkpoint_every = config.checkpoint.every;
+  settings.max_time = config.run.max_time;
+  settings.hang_timeout = config.run.hang_timeout;
+  settings.progress = config.log.progress;
+  settings.log_every = config.log.every;
+  return settings;
+}
+
+}  // namespace pipefill

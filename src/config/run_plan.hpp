@@ -1,0 +1,47 @@
+// Order: everything about a run that follows from the deck and the number of ranks alone. Pure; the same on all ranks.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "comm/process_layout.hpp"
+#include "config/run_config.hpp"
+#include "data/token_data.hpp"
+#include "engine/trainer.hpp"
+#include "model/layer_cut.hpp"
+#include "model/model_shape.hpp"
+#include "model/stage.hpp"
+#include "schedule/schedule.hpp"
+
+namespace pipefill {
+
+/// What open_data needs.
+DataDescription data_description(const RunConfig& config);
+
+/// The model as the deck says it, with `data_vocab` symbols where model.vocab is auto. DeckError when the data have
+/// more symbols than model.vocab.
+ModelShape model_shape(const RunConfig& config, int data_vocab);
+
+/// By parallel.layers, or by cost.
+LayerCut layer_cut(const RunConfig& config, const ModelShape& shape, int stages);
+
+struct RunPlan {
+  ProcessLayout layout;
+  ModelShape shape;
+  LayerCut cut;
+  Schedule training;    ///< with communication and bubbles, valid
+  Schedule evaluation;  ///< forward only
+  BatchShape batch;
+
+  std::vector<ModelChunkId> chunks_of(StageId stage) const;
+};
+
+/// `config` has parallel.stages filled in (validate_for_ranks). Throws DeckError and ScheduleError.
+RunPlan plan_run(const RunConfig& config, int data_vocab);
+
+StageSetup stage_setup(const RunPlan& plan, StageId stage, std::uint64_t seed);
+
+/// All but `started`.
+TrainerSettings trainer_settings(const RunConfig& config, const RunPlan& plan, ReplicaId replica);
+
+}  // namespace pipefill
