@@ -16,5 +16,8 @@ namespace pipefill {
 using Command = std::function<ExitCode()>;
 
 void add_check_command(CLI::App& app, Command& chosen);
+void add_halt_command(CLI::App& app, Command& chosen);
+void add_status_command(CLI::App& app, Command& chosen);
+void add_train_command(CLI::App& app, Command& chosen);
 
 }  // namespace pipefill

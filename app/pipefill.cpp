@@ -5,11 +5,13 @@
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <string_view>
 
 #include "base/error.hpp"
 #include "comm/cluster.hpp"
 #include "command_line.hpp"
 #include "commands.hpp"
+#include "device/cpu/openmp_team.hpp"
 #include "version.hpp"
 
 namespace {
@@ -21,17 +23,24 @@ ExitCode run(int argc, char** argv) {
   app.set_version_flag("--version", version_text, "print the version of the program and of what it is built on");
   app.require_subcommand(1);
   Command chosen;
+  add_train_command(app, chosen);
   add_check_command(app, chosen);
+  add_status_command(app, chosen);
+  add_halt_command(app, chosen);
   if (parse_command_line(app, argc, argv) == Parsed::printed) return ExitCode::finished;
   return chosen();
 }
 
 /// Prints the error with the rank it came from; does not return where other ranks would wait for this one.
+/// An empty text: another rank tells it.
 int fail(ExitCode code, const std::string& text) {
   int started = 0, ended = 0, rank = 0;
   const bool with_mpi =
       MPI_Initialized(&started) == MPI_SUCCESS && MPI_Finalized(&ended) == MPI_SUCCESS && started && !ended;
-  if (with_mpi && MPI_Comm_rank(MPI_COMM_WORLD, &rank) == MPI_SUCCESS)
+  if (with_mpi) (void)MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (text.empty())
+    std::fflush(nullptr);
+  else if (with_mpi)
     std::fprintf(stderr, "pipefill: rank %d: error: %s\n", rank, text.c_str());
   else
     std::fprintf(stderr, "pipefill: error: %s\n", text.c_str());
@@ -43,6 +52,7 @@ int fail(ExitCode code, const std::string& text) {
 
 int main(int argc, char** argv) {
   try {
+    if (argc > 1 && std::string_view(argv[1]) == "train") pipefill::ensure_sleeping_team(argv);
     return static_cast<int>(run(argc, argv));
   } catch (const pipefill::Error& error) {
     return fail(error.code(), error.what());

@@ -6,6 +6,7 @@
 
 #include "commands.hpp"
 #include "comm/cluster.hpp"
+#include "config/load.hpp"
 #include "deck_arguments.hpp"
 #include "engine/signals.hpp"
 #include "train_session.hpp"

@@ -6,10 +6,11 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
-#include <fstream>
+#include <filesystem>
 
 #include "base/text.hpp"
 #include "checkpoint/directory.hpp"
+#include "config/parts.hpp"
 #include "config/print.hpp"
 #include "engine/measured_costs.hpp"
 #include "engine/signals.hpp"
@@ -77,7 +78,8 @@ void TrainSession::open_run_directory() {
   all_or_none(ranks_, [this] {
     if (!is_first()) return;
     create_run_directory(directory_);
-    lock_.emplace(directory_.root);
+    lock_.emplace(RunLock::take(directory_.root));
+    std::filesystem::remove(directory_.halt());  // it was meant for an earlier start
   });
   const std::string name = fmt::format("rank {}", cluster_.rank().value);
   log_ = make_log(name, is_first() ? ConsoleInfo::print : ConsoleInfo::drop, directory_.log());
@@ -149,7 +151,7 @@ ExitCode TrainSession::run_from(const StartingPoint& start) {
   std::optional<RunReporter> reporter;
   if (is_first()) {
     replace_file(directory_.deck(), state.deck);
-    reporter.emplace(directory_, MetricsFile(directory_.metrics()), status_);
+    reporter.emplace(directory_, status_);
   }
   Checkpointer checkpointer(directory_.checkpoints(), config_.checkpoint.keep, ranks_, hdf5_);
   TrainerSettings settings = trainer_settings(config_, plan, layout_.replica_of(cluster_.rank()));

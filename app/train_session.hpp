@@ -5,12 +5,13 @@
 #include <memory>
 #include <optional>
 
+#include "base/error.hpp"
 #include "comm/cluster.hpp"
 #include "comm/mpi_transport.hpp"
 #include "comm/watchdog.hpp"
 #include "config/run_plan.hpp"
 #include "data/token_data.hpp"
-#include "device/binding.hpp"
+#include "device/cpu/binding.hpp"
 #include "device/cpu/cpu_device.hpp"
 #include "storage/hdf5_thread.hpp"
 #include "storage/run_lock.hpp"

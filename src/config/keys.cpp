@@ -263,8 +263,8 @@ std::vector<Key> make_keys() {
        at(&C::device, &DeviceSection::wait),
        kFree,
        "",
-       {"spin", "yield", "sleep"},
-       "how a rank waits for a message"},
+       {"auto", "spin", "yield", "sleep"},
+       "how a rank waits for a message; auto: spin, or yield where ranks share cores"},
 
       {"log.every",
        at(&C::log, &LogSection::every),

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/units.hpp"
-#include "comm/wait.hpp"
 #include "data/token_data.hpp"
 #include "engine/progress.hpp"
 #include "model/learning_rate.hpp"
@@ -85,12 +84,15 @@ struct TraceSection {
 
 enum class DeviceKind { automatic, cpu };
 
+/// automatic: spin, or yield where ranks share cores.
+enum class WaitChoice { automatic, spin, yield, sleep };
+
 struct DeviceSection {
   DeviceKind kind = DeviceKind::automatic;
   int threads = 0;  ///< OpenMP threads of a rank; 0: its share of the allowed cores
   bool bind = true;
   Bytes memory{0};  ///< limit of a rank; 0: its share of the host's
-  WaitMethod wait = WaitMethod::spin;
+  WaitChoice wait = WaitChoice::automatic;
   friend bool operator==(const DeviceSection&, const DeviceSection&) = default;
 };
 

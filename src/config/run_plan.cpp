@@ -1,8 +1,6 @@
 #include "config/run_plan.hpp"
 
-#include <fmt/format.h>
-
-#include "base/error.hpp"
+#include "config/parts.hpp"
 #include "schedule/bubbles.hpp"
 #include "schedule/build.hpp"
 #include "schedule/communication.hpp"
@@ -20,31 +18,6 @@ Schedule lowered(const Schedule& compute, int replicas) {
 }
 
 }  // namespace
-
-DataDescription data_description(const RunConfig& config) {
-  const bool synthetic = config.data.source == TokenFormat::synthetic;
-  return {.format = config.data.source,
-          .files = config.data.files,
-          .vocab = synthetic ? config.data.vocab : config.model.vocab,
-          .seed = config.run.seed,
-          .validation_fraction = config.data.validation_fraction};
-}
-
-ModelShape model_shape(const RunConfig& config, int data_vocab) {
-  const ModelSection& model = config.model;
-  const int vocab = model.vocab > 0 ? model.vocab : data_vocab;
-  if (vocab < data_vocab)
-    throw DeckError(fmt::format("model.vocab is {}, but the data have {} symbols; leave model.vocab auto, or raise it",
-                                vocab, data_vocab));
-  const ModelShape shape{model.layers, model.channels, model.heads, model.context, vocab, model.tied, model.compute};
-  check_shape(shape);
-  return shape;
-}
-
-LayerCut layer_cut(const RunConfig& config, const ModelShape& shape, int stages) {
-  if (config.parallel.layers.empty()) return cut_layers_by_cost(shape, stages);
-  return cut_layers_explicitly(shape, stages, config.parallel.layers);
-}
 
 std::vector<ModelChunkId> RunPlan::chunks_of(StageId stage) const {
   std::vector<ModelChunkId> chunks;

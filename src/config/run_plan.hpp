@@ -6,7 +6,6 @@
 
 #include "comm/process_layout.hpp"
 #include "config/run_config.hpp"
-#include "data/token_data.hpp"
 #include "engine/trainer.hpp"
 #include "model/layer_cut.hpp"
 #include "model/model_shape.hpp"
@@ -14,16 +13,6 @@
 #include "schedule/schedule.hpp"
 
 namespace pipefill {
-
-/// What open_data needs.
-DataDescription data_description(const RunConfig& config);
-
-/// The model as the deck says it, with `data_vocab` symbols where model.vocab is auto. DeckError when the data have
-/// more symbols than model.vocab.
-ModelShape model_shape(const RunConfig& config, int data_vocab);
-
-/// By parallel.layers, or by cost.
-LayerCut layer_cut(const RunConfig& config, const ModelShape& shape, int stages);
 
 struct RunPlan {
   ProcessLayout layout;

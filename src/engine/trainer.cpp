@@ -14,7 +14,7 @@
 namespace pipefill {
 namespace {
 
-constexpr Nanoseconds kStatusInterval = std::chrono::seconds(5);
+constexpr Nanoseconds kStatusInterval = std::chrono::seconds(1);
 constexpr Nanoseconds kFirstDeadline = std::chrono::minutes(10);  // before a step's length is known
 constexpr int kSlowSteps = 8;  // a step this many times its p99 is taken for a hang
 

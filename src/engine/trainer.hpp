@@ -50,6 +50,7 @@ struct TrainingResult {
 
 /// Files of the run that rank 0 keeps up to date; null on other ranks and in tests.
 struct RunReporter {
+  RunReporter(const RunDirectory& run, RunStatus start) : directory(run), metrics(run.metrics()), status(std::move(start)) {}
   RunDirectory directory;
   MetricsFile metrics;
   RunStatus status;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "config/parts.hpp"
 #include "config/print.hpp"
 #include "config/run_plan.hpp"
 #include "device/cpu/cpu_device.hpp"
@@ -66,7 +67,7 @@ PipelineResult run_rank(const RunConfig& config, Transport& transport, Hdf5Threa
   });
   Checkpointer checkpointer(directory.checkpoints(), config.checkpoint.keep, ranks, hdf5);
   std::optional<RunReporter> reporter;
-  if (me.value == 0) reporter.emplace(directory, MetricsFile(directory.metrics()), RunStatus{});
+  if (me.value == 0) reporter.emplace(directory, RunStatus{});
 
   RunState state;
   state.deck = print_deck(config);
