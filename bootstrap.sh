@@ -71,7 +71,9 @@ install_missing() {
 }
 
 build() {
-  if command -v ccache >/dev/null; then export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER-ccache}; fi
+  if command -v ccache >/dev/null; then  # shared between clones: paths below this folder count as relative
+    export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER-ccache} CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
+  fi
   cmake --preset release
   cmake --build --preset release "$@"
 }

@@ -40,7 +40,9 @@ TEST_P(Resume, EqualsAStraightRun) {
   const PipelineResult straight = run_over_loopback(after, hdf5_);
   ASSERT_EQ(straight.losses.size(), 6u);
   EXPECT_EQ(resumed.losses, straight.losses);
-  if (!change.shard) EXPECT_EQ(resumed.tensors, straight.tensors);
+  if (!change.shard) {
+    EXPECT_EQ(resumed.tensors, straight.tensors);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, Resume,

@@ -83,7 +83,9 @@ TEST_F(Close, ReplicasAndShardedOptimizer) {
     const PipelineResult shard = run(config);
     EXPECT_EQ(shard.losses, whole.losses) << "a sharded optimizer changes no bit";
     for (const auto& [name, values] : whole.tensors)
-      if (name.starts_with("parameters/")) EXPECT_EQ(shard.tensors.at(name), values) << name;
+      if (name.starts_with("parameters/")) {
+        EXPECT_EQ(shard.tensors.at(name), values) << name;
+      }
   }
 }
 
@@ -109,7 +111,7 @@ TEST_F(Close, SynchronousSendsDoNotDeadlock) {  // BUGS A15
   for (const char* schedule : {"gpipe", "1f1b"}) {
     RunConfig config = small_run(4, 1, 8, schedule);
     config.run.directory = scratch_ / (std::string("sync-") + schedule);
-    EXPECT_EQ(run_over_loopback(config, hdf5_, {.send = SendMode::synchronous}).losses.size(), 3u);
+    EXPECT_EQ(run_over_loopback(config, hdf5_, {SendMode::synchronous, {}}).losses.size(), 3u);
   }
 }
 
