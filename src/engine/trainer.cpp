@@ -99,6 +99,7 @@ Control Trainer::train_step() {
   const Nanoseconds step_time = spans_.cursor() - step_start_;
   update_.set_bubbles(profiler_.end_step(step_time));
   const StepOutcome& outcome = update_.outcome();
+  if (outcome.bubbles.count() > 0) bubbles_.add(outcome.bubbles);
   services_.trace.finish_step({.step = step,
                                .start = step_start_,
                                .end = spans_.cursor(),

@@ -69,6 +69,8 @@ class Trainer {
   StageUpdate& update() { return update_; }
   Profiler& profiler() { return profiler_; }
   RankServices& services() { return services_; }
+  /// Bubble time of all ranks together in a step, median of the last ones.
+  Nanoseconds bubbles() const { return bubbles_.median(); }
   const StepOutcome& last_step() const { return update_.outcome(); }
 
  private:
@@ -98,6 +100,7 @@ class Trainer {
   Executor executor_;
   Executor evaluator_;
   ProgressDisplay display_;
+  RecentDurations bubbles_;
   Nanoseconds step_start_{};
   Nanoseconds last_status_{};
   std::string my_reason_;

@@ -30,6 +30,10 @@ void read_metrics(const std::filesystem::path& path, PipelineResult& result) {
   }
 }
 
+WaitMethod wait_method(const RunConfig& config) {
+  return config.device.wait == WaitChoice::sleep ? WaitMethod::sleep : WaitMethod::yield;
+}
+
 }  // namespace
 
 RunConfig small_run(int stages, int replicas, int microbatches, const std::string& schedule) {
@@ -48,13 +52,13 @@ RunConfig small_run(int stages, int replicas, int microbatches, const std::strin
   return config;
 }
 
-PipelineResult run_rank(const RunConfig& config, Transport& transport, Hdf5Thread& hdf5) {
+PipelineResult run_rank(const RunConfig& config, Transport& transport, Hdf5Thread& hdf5, const AtEnd& at_end) {
   const TokenData data = open_data(data_description(config), config.model.context);
   const RunPlan plan = plan_run(config, data.vocab());
   const RankId me = transport.rank();
   CpuDevice device(1, Bytes{0});
   Stage stage(stage_setup(plan, plan.layout.stage_of(me), config.run.seed), device);
-  Waiter waiter(plan.layout, me, {.method = WaitMethod::yield});
+  Waiter waiter(plan.layout, me, {.method = wait_method(config)});
   const ArrivalClock arrivals;
   Trace trace;
   SpanRecorder spans(trace);
@@ -84,6 +88,7 @@ PipelineResult run_rank(const RunConfig& config, Transport& transport, Hdf5Threa
                   &checkpointer, reporter ? &*reporter : nullptr, nullptr);
   if (search.found) load_tensors(ranks, *search.found, rows_to_load(stage, trainer.update().adamw()));
   trainer.run();
+  if (at_end) at_end(trainer, plan);
 
   PipelineResult result;
   const auto tensors = stage.tensors();
