@@ -73,7 +73,8 @@ std::string system_text(std::string_view what, int error_number) {
 }
 
 FileDescriptor open_to_read(const std::string& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // O_NONBLOCK: a pipe in the place of a file is refused later, not waited for.
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) {
     const ExitCode code = errno == ENOENT || errno == ENOTDIR ? ExitCode::missing_input : ExitCode::input_output;
     throw FileError(code, path, system_text("cannot open", errno));
