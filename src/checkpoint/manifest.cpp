@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <utility>
 
 #include "base/error.hpp"
@@ -39,6 +40,32 @@ std::optional<double> optional_number(const Json& json) {
   return json.is_null() ? std::nullopt : std::optional(json.get<double>());
 }
 
+/// A whole number that fits: nlohmann would cut 2.5 or 1e300 to something else without a word.
+template <class T>
+T integer(const Json& json) {
+  const bool fits = json.is_number_unsigned() ? std::in_range<T>(json.get<std::uint64_t>())
+                                              : json.is_number_integer() && std::in_range<T>(json.get<std::int64_t>());
+  if (!fits) throw std::invalid_argument("not a whole number in range: " + json.dump());
+  return json.get<T>();
+}
+
+template <class T>
+std::vector<T> integers(const Json& json) {
+  if (!json.is_array()) throw std::invalid_argument("not a list: " + json.dump());
+  std::vector<T> values;
+  for (const Json& value : json) values.push_back(integer<T>(value));
+  return values;
+}
+
+/// Refuses nesting that would exhaust the stack later on.
+Json parse_flat(const std::string& text) {
+  constexpr int kDeepest = 64;
+  return Json::parse(text, [](int depth, Json::parse_event_t, Json&) {
+    if (depth > kDeepest) throw std::invalid_argument("nested too deeply");
+    return true;
+  });
+}
+
 Json to_json(const SliceRecord& slice) {
   return {{"tensor", slice.name},   {"group", group_name(slice.group)},
           {"shape", slice.shape},   {"rows", {slice.row_begin, slice.row_end}},
@@ -62,10 +89,10 @@ SliceRecord slice_of(const Json& json) {
   SliceRecord slice;
   slice.group = group_of(json.at("group").get<std::string>());
   slice.name = json.at("tensor").get<std::string>();
-  slice.shape = json.at("shape").get<std::vector<std::int64_t>>();
-  slice.row_begin = json.at("rows").at(0).get<std::int64_t>();
-  slice.row_end = json.at("rows").at(1).get<std::int64_t>();
-  slice.offset = json.at("offset").get<std::int64_t>();
+  slice.shape = integers<std::int64_t>(json.at("shape"));
+  slice.row_begin = integer<std::int64_t>(json.at("rows").at(0));
+  slice.row_end = integer<std::int64_t>(json.at("rows").at(1));
+  slice.offset = integer<std::int64_t>(json.at("offset"));
   slice.hash = json.at("xxh3_128").get<std::string>();
   return slice;
 }
@@ -73,7 +100,7 @@ SliceRecord slice_of(const Json& json) {
 FileRecord file_of(const Json& json) {
   FileRecord file;
   file.name = json.at("name").get<std::string>();
-  file.digest.bytes = json.at("bytes").get<std::int64_t>();
+  file.digest.bytes = integer<std::int64_t>(json.at("bytes"));
   file.digest.hash = json.at("xxh3_128").get<std::string>();
   for (const Json& slice : json.at("tensors")) file.slices.push_back(slice_of(slice));
   return file;
@@ -101,6 +128,7 @@ void check_slice(const SliceRecord& slice, const FileRecord& file) {
 }
 
 void check_files(const std::vector<FileRecord>& files) {
+  if (files.empty()) throw std::invalid_argument("lists no files");
   std::vector<std::string> names;
   for (const FileRecord& file : files) {
     const bool plain = !file.name.empty() && file.name[0] != '.' && file.name.find('/') == std::string::npos &&
@@ -119,16 +147,16 @@ void check_files(const std::vector<FileRecord>& files) {
 
 RunState state_of(const Json& json) {
   RunState state;
-  state.step = json.at("step").get<std::int64_t>();
-  state.attempt = json.at("attempt").get<int>();
+  state.step = integer<std::int64_t>(json.at("step"));
+  state.attempt = integer<int>(json.at("attempt"));
   const Json& layout = json.at("layout");
-  state.stages = layout.at("stages").get<int>();
-  state.replicas = layout.at("replicas").get<int>();
+  state.stages = integer<int>(layout.at("stages"));
+  state.replicas = integer<int>(layout.at("replicas"));
   state.schedule = layout.at("schedule").get<std::string>();
-  state.layers = layout.at("layers").get<std::vector<int>>();
-  state.next_sample = json.at("data").at("next_sample").get<std::int64_t>();
-  state.seed = json.at("data").at("seed").get<std::uint64_t>();
-  state.random_state = json.at("random_state").get<std::vector<std::uint64_t>>();
+  state.layers = integers<int>(layout.at("layers"));
+  state.next_sample = integer<std::int64_t>(json.at("data").at("next_sample"));
+  state.seed = integer<std::uint64_t>(json.at("data").at("seed"));
+  state.random_state = integers<std::uint64_t>(json.at("random_state"));
   state.training_loss = optional_number(json.at("loss").at("training"));
   state.validation_loss = optional_number(json.at("loss").at("validation"));
   state.fill_jobs = json.at("fill_jobs").dump();
@@ -160,7 +188,7 @@ std::int64_t Manifest::bytes() const {
 }
 
 std::string record_text(const FileRecord& record) { return dump(to_json(record), -1); }
-FileRecord parse_record(const std::string& text) { return file_of(Json::parse(text)); }
+FileRecord parse_record(const std::string& text) { return file_of(parse_flat(text)); }
 
 std::string manifest_text(const Manifest& manifest) {
   const RunState& state = manifest.state;
@@ -180,7 +208,7 @@ std::string manifest_text(const Manifest& manifest) {
       {"random_state", state.random_state},
       {"loss",
        {{"training", optional_json(state.training_loss)}, {"validation", optional_json(state.validation_loss)}}},
-      {"fill_jobs", Json::parse(state.fill_jobs)},
+      {"fill_jobs", parse_flat(state.fill_jobs)},
       {"deck_xxh3_128", manifest.deck_hash()},
       {"deck", state.deck},
       {"files", files},
@@ -194,9 +222,9 @@ std::string manifest_text(const Manifest& manifest) {
 Manifest parse_manifest(const std::string& text, const std::string& path) {
   const std::string body = std::string(checked_body(text, path)) + "\n}";
   try {
-    const Json json = Json::parse(body);
+    const Json json = parse_flat(body);
     if (json.at("filetype") != "pipefill checkpoint") damaged(path, "is not a pipefill checkpoint");
-    const int major = json.at("schema").at("major").get<int>();
+    const int major = integer<int>(json.at("schema").at("major"));
     if (major > kManifestMajor) {
       damaged(path, fmt::format("has format version {}, written by a newer pipefill; this one reads up to {}", major,
                                 kManifestMajor));

@@ -239,7 +239,7 @@ TEST_F(Damaged, SizesThatCannotBeRightAreRefusedBeforeUse) {
   for (const auto& [from, to] : forgeries) {
     forge(from, to);
     const std::vector<Damage> damage = verify_checkpoint(newest_);
-    EXPECT_FALSE(damage.empty() && to.find("others") == std::string::npos) << "accepted: " << to;
+    EXPECT_FALSE(damage.empty()) << "accepted: " << to;
     std::ofstream(newest_ + "/" + kManifestName, std::ios::trunc) << original;
   }
   EXPECT_TRUE(verify_checkpoint(newest_).empty());
@@ -247,7 +247,7 @@ TEST_F(Damaged, SizesThatCannotBeRightAreRefusedBeforeUse) {
 
 TEST_F(Damaged, DeeplyNestedManifestsDoNotExhaustTheStack) {
   forge("\"fill_jobs\": {}", "\"fill_jobs\": " + std::string(200'000, '[') + std::string(200'000, ']'));
-  EXPECT_TRUE(verify_checkpoint(newest_).empty() || verify_checkpoint(newest_)[0].file == kManifestName);
+  EXPECT_NE(falls_back().text.find("nested too deeply"), std::string::npos);
 }
 
 TEST_F(Damaged, AllDamagedIsNothingFoundAndAllNamed) {
