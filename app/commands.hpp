@@ -19,5 +19,6 @@ void add_check_command(CLI::App& app, Command& chosen);
 void add_halt_command(CLI::App& app, Command& chosen);
 void add_status_command(CLI::App& app, Command& chosen);
 void add_train_command(CLI::App& app, Command& chosen);
+void add_checkpoint_command(CLI::App& app, Command& chosen);
 
 }  // namespace pipefill

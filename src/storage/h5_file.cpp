@@ -34,6 +34,13 @@ H5Handle with_parents() {
   return list;
 }
 
+H5Handle text_type() {
+  H5Handle type(H5Tcopy(H5T_C_S1), H5Tclose, "H5Tcopy");
+  check_h5(H5Tset_size(type.get(), H5T_VARIABLE), "H5Tset_size");
+  check_h5(H5Tset_cset(type.get(), H5T_CSET_UTF8), "H5Tset_cset");
+  return type;
+}
+
 std::string place(const H5File& file, const std::string& object) { return file.path() + ":" + object; }
 
 }  // namespace
@@ -175,10 +182,9 @@ void H5File::write_attribute_raw(const std::string& object, const std::string& n
 }
 
 void H5File::write_attribute(const std::string& object, const std::string& name, const std::string& text) {
-  const H5Handle type(H5Tcopy(H5T_C_S1), H5Tclose, "H5Tcopy");
-  check_h5(H5Tset_size(type.get(), text.size() + 1), "H5Tset_size");
-  check_h5(H5Tset_cset(type.get(), H5T_CSET_UTF8), "H5Tset_cset");
-  write_attribute_raw(object, name, type.get(), type.get(), text.c_str(), {});
+  const H5Handle type = text_type();
+  const char* pointer = text.c_str();
+  write_attribute_raw(object, name, type.get(), type.get(), &pointer, {});
 }
 
 bool H5File::has_attribute(const std::string& object, const std::string& name) const {
@@ -201,13 +207,16 @@ std::string H5File::read_text_attribute(const std::string& object, const std::st
   const std::string where = place(*this, object) + "@" + name;
   const H5Handle attribute(H5Aopen_by_name(id(), object.c_str(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose,
                            "H5Aopen_by_name", where);
-  const H5Handle type(H5Aget_type(attribute.get()), H5Tclose, "H5Aget_type", where);
-  if (H5Tget_class(type.get()) != H5T_STRING || H5Tis_variable_str(type.get()) != 0) {
-    throw FileError(ExitCode::damaged_data, where, "is not a fixed-length text");
+  const H5Handle stored(H5Aget_type(attribute.get()), H5Tclose, "H5Aget_type", where);
+  if (H5Tget_class(stored.get()) != H5T_STRING ||
+      check_h5(H5Tis_variable_str(stored.get()), "H5Tis_variable_str") == 0) {
+    throw FileError(ExitCode::damaged_data, where, "is not a text");
   }
-  std::string text(H5Tget_size(type.get()), '\0');
-  check_h5(H5Aread(attribute.get(), type.get(), text.data()), "H5Aread", where);
-  text.resize(text.find('\0') == std::string::npos ? text.size() : text.find('\0'));
+  const H5Handle type = text_type();
+  char* pointer = nullptr;
+  check_h5(H5Aread(attribute.get(), type.get(), &pointer), "H5Aread", where);
+  const std::string text = pointer ? pointer : "";
+  check_h5(H5free_memory(pointer), "H5free_memory", where);
   return text;
 }
 

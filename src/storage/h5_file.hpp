@@ -88,7 +88,7 @@ class H5File {
   void write_attribute(const std::string& object, const std::string& name, const T& value) {
     write_attribute_raw(object, name, H5Type<T>::memory(), H5Type<T>::file(), &value, {});
   }
-  /// Fixed-length UTF-8, which every reader understands.
+  /// UTF-8 of variable length, which h5py gives back as str (fixed length would be bytes).
   void write_attribute(const std::string& object, const std::string& name, const std::string& text);
   void write_attribute(const std::string& object, const std::string& name, const char* text) {
     write_attribute(object, name, std::string(text));
