@@ -31,7 +31,7 @@ std::vector<fs::path> segment_paths(const fs::path& directory) {
 }
 
 /// Streams a merged file, whose times are on the axis already.
-std::vector<std::string> read_merged(const fs::path& file, TraceSink& sink) {
+TraceProblems read_merged(const fs::path& file, TraceSink& sink) {
   const TraceFileReader reader(file);
   if (reader.content() != TraceContent::run) return read_segments({file}, sink);
   sink.begin(reader.run());
@@ -45,9 +45,9 @@ std::vector<std::string> read_merged(const fs::path& file, TraceSink& sink) {
   stream.template operator()<StepRow>([&](std::span<const StepRow> rows) { sink.steps(rows); });
   stream.template operator()<EventRow>([&](std::span<const EventRow> rows) { sink.events(rows); });
 
-  std::vector<std::string> problems;
+  TraceProblems problems;  // of the merge, which has exited with them
   std::istringstream lines(reader.text_attribute("problems"));
-  for (std::string line; std::getline(lines, line);) problems.push_back(line);
+  for (std::string line; std::getline(lines, line);) problems.notes.push_back(line);
   return problems;
 }
 
@@ -94,7 +94,7 @@ class MergeSink final : public TraceSink {
 
 }  // namespace
 
-TraceLocation find_trace(const fs::path& run, std::vector<std::string>& problems) {
+TraceLocation find_trace(const fs::path& run, TraceProblems& problems) {
   std::error_code none;
   if (fs::is_regular_file(run, none)) return {.directory = run.parent_path(), .segments = {}, .merged = run};
   TraceLocation location{.directory = trace_directory(run), .segments = {}, .merged = {}};
@@ -114,17 +114,17 @@ TraceLocation find_trace(const fs::path& run, std::vector<std::string>& problems
     if (reader.integer_attribute("segments") == static_cast<std::int64_t>(location.segments.size()))
       location.merged = merged;
   } catch (const FileError& error) {
-    problems.push_back(fmt::format("passed over {}; the segments beside it are read instead", error.what()));
+    problems.notes.push_back(fmt::format("passed over {}; the segments beside it are read instead", error.what()));
   }
   return location;
 }
 
-std::vector<std::string> read_trace(const fs::path& run, TraceSink& sink) {
-  std::vector<std::string> problems;
-  const TraceLocation location = find_trace(run, problems);
-  const std::vector<std::string> more =
+TraceProblems read_trace(const fs::path& run, TraceSink& sink) {
+  TraceProblems before;
+  const TraceLocation location = find_trace(run, before);
+  TraceProblems problems =
       location.merged.empty() ? read_segments(location.segments, sink) : read_merged(location.merged, sink);
-  problems.insert(problems.end(), more.begin(), more.end());
+  problems.notes.insert(problems.notes.begin(), before.notes.begin(), before.notes.end());
   return problems;
 }
 
@@ -140,7 +140,7 @@ MergeReport merge_trace(const fs::path& run) {
   report.segments = static_cast<std::int64_t>(segments.size());
   MergeSink sink(report.file);
   report.problems = read_segments(segments, sink);
-  sink.finish(report.segments, report.problems);
+  sink.finish(report.segments, report.problems.all());
   report.events = sink.event_count();
   return report;
 }

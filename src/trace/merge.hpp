@@ -18,19 +18,19 @@ struct TraceLocation {
 };
 
 /// `run` is a run directory, its trace directory or a trace file. FileError 66 when there is no trace.
-/// trace.h5 is passed over, and `problems` says so, when it is damaged while there are segments.
-TraceLocation find_trace(const std::filesystem::path& run, std::vector<std::string>& problems);
+/// trace.h5 is passed over, and `problems.notes` says so, when it is damaged while there are segments.
+TraceLocation find_trace(const std::filesystem::path& run, TraceProblems& problems);
 
 /// Streams the run's trace into `sink`, in memory that does not grow with its length (steps of one rank at a time;
-/// events in blocks). Returns what it could not read, for people: damaged segments, which are passed over, missing
-/// ones, and ranks that left nothing. FileError 66 without any trace, 65 when nothing of it is readable.
-std::vector<std::string> read_trace(const std::filesystem::path& run, TraceSink& sink);
+/// events in blocks). Returns what it could not read: damaged segments, which are passed over, missing ones, and
+/// ranks that left nothing. FileError 66 without any trace, 65 when nothing of it is readable.
+TraceProblems read_trace(const std::filesystem::path& run, TraceSink& sink);
 
 struct MergeReport {
   std::filesystem::path file;
   std::int64_t segments = 0;
   std::int64_t events = 0;
-  std::vector<std::string> problems;
+  TraceProblems problems;
 };
 
 /// Joins all segments of all attempts in `run` (a run directory or its trace directory) into <run>/trace/trace.h5,

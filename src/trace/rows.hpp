@@ -24,23 +24,26 @@ std::string text(const FixedText<N>& from) {
 }
 
 /// One event (trace/event.hpp). In a segment times are the rank's own clock; in trace.h5 and behind TraceSource they
-/// are nanoseconds since the run's first start, on rank 0's clock.
+/// are nanoseconds since the run's first start, on rank 0's clock. Without padding, so that memory and file agree on a
+/// little-endian machine and HDF5 need not convert row by row, which would take longer than all else in writing it.
 struct EventRow {
   std::int32_t attempt = 1;
   std::int32_t rank = 0;
   std::int32_t step = -1;
-  std::uint8_t kind = 0;
-  std::int16_t stage = -1;
-  std::int16_t model_chunk = -1;
-  std::int16_t microbatch = -1;
   std::int32_t slot = -1;
   std::int32_t job = -1;
   std::int32_t fill_chunk = -1;
+  std::int16_t kind = 0;
+  std::int16_t stage = -1;
+  std::int16_t model_chunk = -1;
+  std::int16_t microbatch = -1;
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
   std::int64_t transfer_ns = 0;
   std::int64_t bytes = 0;
 };
+
+static_assert(sizeof(EventRow) == 6 * 4 + 4 * 2 + 4 * 8);
 
 /// One completed step as one rank saw it.
 struct StepRow {
@@ -87,7 +90,7 @@ struct RankRow {
 struct BubbleRow {
   std::int32_t stage = 0;
   std::int32_t slot = -1;
-  std::uint8_t kind = 0;  ///< one of the bubble kinds: its class
+  std::int16_t kind = 0;  ///< one of the bubble kinds: its class
   std::int64_t count = 0;
   double mean_ns = 0;
   std::int64_t p10_ns = 0;

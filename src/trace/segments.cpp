@@ -28,7 +28,7 @@ struct Catalogue {
   std::vector<Opened> segments;                                    ///< the readable ones, by rank, then number
   std::map<std::pair<std::int32_t, std::int32_t>, RankRow> ranks;  ///< by attempt, rank: each rank's newest row
   std::map<int, RunDescription> runs;                              ///< by attempt
-  std::vector<std::string> problems;
+  TraceProblems problems;
 };
 
 void catalogue_one(const std::filesystem::path& path, Catalogue& catalogue) {
@@ -51,7 +51,7 @@ void find_gaps(Catalogue& catalogue) {
       if (!catalogue.ranks.contains({attempt, rank})) missing[attempt].push_back(rank);
   }
   for (const auto& [attempt, ranks] : missing) {
-    catalogue.problems.push_back(
+    catalogue.problems.notes.push_back(
         fmt::format("no readable segment of rank{} {} in attempt {}: killed before the first was written, or its files "
                     "are elsewhere",
                     ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "), attempt));
@@ -66,7 +66,7 @@ Catalogue catalogue_segments(const std::vector<std::filesystem::path>& files) {
     if (const auto name = parse_segment_file(file.filename().string())) {
       int& expected = next_number.try_emplace(name->rank, 1).first->second;
       if (name->number > expected) {
-        catalogue.problems.push_back(
+        catalogue.problems.notes.push_back(
             fmt::format("segments {} to {} of rank {} are missing", expected, name->number - 1, name->rank));
       }
       expected = name->number + 1;
@@ -75,7 +75,7 @@ Catalogue catalogue_segments(const std::vector<std::filesystem::path>& files) {
       catalogue_one(file, catalogue);
     } catch (const FileError& error) {
       last_trouble = error.what();
-      catalogue.problems.push_back(fmt::format("passed over {}", error.what()));
+      catalogue.problems.damaged.push_back(fmt::format("passed over {}", error.what()));
     }
   }
   if (catalogue.segments.empty()) {
@@ -118,7 +118,7 @@ void StartOrder::hand_on(std::size_t count) {
   rows_.erase(rows_.begin(), rows_.begin() + static_cast<std::ptrdiff_t>(count));
 }
 
-std::vector<std::string> read_segments(const std::vector<std::filesystem::path>& files, TraceSink& sink) {
+TraceProblems read_segments(const std::vector<std::filesystem::path>& files, TraceSink& sink) {
   Catalogue catalogue = catalogue_segments(files);
   std::vector<RankRow> rows;
   for (const auto& [key, row] : catalogue.ranks) rows.push_back(row);

@@ -9,8 +9,8 @@
 
 namespace pipefill {
 
-/// Streams the files into `sink` and returns what it could not read, for people. FileError 65 when it could read none.
-std::vector<std::string> read_segments(const std::vector<std::filesystem::path>& files, TraceSink& sink);
+/// Streams the files into `sink` and returns what it could not read. FileError 65 when it could read none.
+TraceProblems read_segments(const std::vector<std::filesystem::path>& files, TraceSink& sink);
 
 /// Hands rows on sorted by start although they come sorted by end: a bubble is recorded after the fill chunks in it.
 /// Holds kWindow rows; a row that comes more than kWindow rows late is handed on late.

@@ -73,7 +73,7 @@ void Summarizer::events(std::span<const EventRow> rows) {
 }
 
 void Summarizer::add(const EventRow& event) {
-  if (event.kind >= kEventKinds) return;  // a kind of a later minor version: unknown here
+  if (event.kind < 0 || event.kind >= kEventKinds) return;  // a kind of a later minor version: unknown here
   ++events_;
   const EventKind kind = kind_of(event);
   const std::int64_t length = event.end_ns - event.start_ns;

@@ -117,7 +117,7 @@ class Summarizer final : public TraceSink {
 
   RunDescription run_;
   std::map<std::pair<std::int32_t, std::int32_t>, RankTotals> ranks_;                 ///< by attempt, rank
-  std::map<std::tuple<std::int16_t, std::int32_t, std::uint8_t>, SlotTotals> slots_;  ///< by stage, slot, kind
+  std::map<std::tuple<std::int16_t, std::int32_t, std::int16_t>, SlotTotals> slots_;  ///< by stage, slot, kind
   std::int64_t events_ = 0;
   StepsSummary steps_;
   Distribution step_times_;

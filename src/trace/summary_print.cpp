@@ -45,7 +45,7 @@ double seconds(const StageSummary& stage, const TableRow& row) {
   return sum;
 }
 
-std::string bubble_class(std::uint8_t kind) {
+std::string bubble_class(std::int16_t kind) {
   return std::string(event_kind_name(static_cast<EventKind>(kind))).substr(std::string("bubble_").size());
 }
 

@@ -58,13 +58,13 @@ EventRow make_row(const Event& event, const RankRow& rank) {
   return {.attempt = rank.attempt,
           .rank = rank.rank,
           .step = event.step,
-          .kind = static_cast<std::uint8_t>(event.kind),
-          .stage = static_cast<std::int16_t>(rank.stage),
-          .model_chunk = event.model_chunk,
-          .microbatch = event.microbatch,
           .slot = event.slot,
           .job = event.job,
           .fill_chunk = event.fill_chunk,
+          .kind = static_cast<std::int16_t>(event.kind),
+          .stage = static_cast<std::int16_t>(rank.stage),
+          .model_chunk = event.model_chunk,
+          .microbatch = event.microbatch,
           .start_ns = event.start.count(),
           .end_ns = event.end.count(),
           .transfer_ns = event.transfer.count(),
@@ -95,20 +95,23 @@ struct Written {
   std::string trouble{};  ///< empty: the file is in place
   std::int64_t events = 0;
   Nanoseconds cpu{};
+  std::vector<EventRow> memory{};  ///< the segment's, empty, for the next but one: its pages have been touched
 };
 
-Written write(const Segment& segment, const RunDescription& run, const std::function<int(const char*)>& inject) {
+Written write(Segment& segment, const RunDescription& run, const std::function<int(const char*)>& inject) {
   const Nanoseconds start = thread_cpu_time();
   Written result{.events = static_cast<std::int64_t>(segment.events.size())};
   try {
     TraceFileWriter file(segment.path, run, {.content = TraceContent::segment, .inject = inject});
-    file.append(std::span(segment.events));
-    file.append(std::span(segment.steps));
-    file.append(std::span(&segment.rank, 1));
+    file.append(std::span<const EventRow>(segment.events));
+    file.append(std::span<const StepRow>(segment.steps));
+    file.append(std::span<const RankRow>(&segment.rank, 1));
     file.finish();
   } catch (const std::exception& error) {
     result.trouble = error.what();
   }
+  result.memory = std::move(segment.events);
+  result.memory.clear();
   result.cpu = thread_cpu_time() - start;
   return result;
 }
@@ -189,8 +192,9 @@ class Trace::Writer {
   }
 
   void take_note() {
-    const Written written = writing_.get();
+    Written written = writing_.get();
     written_cpu_ += written.cpu;
+    spare_ = std::move(written.memory);
     if (written.trouble.empty()) {
       segments_.fetch_add(1, std::memory_order_relaxed);
       return;
@@ -209,7 +213,7 @@ class Trace::Writer {
     auto segment = std::make_shared<Segment>();
     segment->path = options_.directory / segment_file({row_.rank, ++number_});
     segment->rank = row_;
-    segment->events = std::exchange(events_, {});
+    segment->events = std::exchange(events_, std::exchange(spare_, {}));
     segment->steps = std::exchange(steps_, {});
     writing_ = hdf5_.post([segment, run = run_, inject = options_.inject] { return write(*segment, run, inject); });
     opened_ = now();
@@ -246,7 +250,7 @@ class Trace::Writer {
   RankRow row_;
   int number_ = 0;        ///< of the newest segment
   Nanoseconds opened_{};  ///< when the segment being gathered began
-  std::vector<EventRow> events_;
+  std::vector<EventRow> events_, spare_;
   std::vector<StepRow> steps_;
   std::future<Written> writing_;
   Nanoseconds written_cpu_{}, gatherer_cpu_{};

@@ -36,8 +36,8 @@ H5Handle integer_or_text(FieldType type, bool in_file) {
     case FieldType::kind:
       break;
   }
-  H5Handle kinds(H5Tenum_create(H5T_STD_U8LE), H5Tclose, "H5Tenum_create");
-  for (std::uint8_t kind = 0; kind < kEventKinds; ++kind) {
+  H5Handle kinds(H5Tenum_create(H5T_STD_I16LE), H5Tclose, "H5Tenum_create");
+  for (std::int16_t kind = 0; kind < kEventKinds; ++kind) {
     check_h5(H5Tenum_insert(kinds.get(), event_kind_name(static_cast<EventKind>(kind)), &kind), "H5Tenum_insert");
   }
   return kinds;
@@ -67,20 +67,22 @@ template <>
 const Table& table<EventRow>() {
   using F = FieldType;
   using R = EventRow;
-  static const Table result{"events", "What took time on each rank, back to back; fill and overrun lie over bubbles", sizeof(R), 4096, {
+  static const Table result{"events",
+    "What took time on each rank, back to back; fill and overrun lie over bubbles", sizeof(R), 4096, {
     {"attempt", F::int32, offsetof(R, attempt), "1", "start of the program, from 1; a resumed run has several"},
     {"rank", F::int32, offsetof(R, rank), "1", "MPI process, from 0"},
     {"step", F::int32, offsetof(R, step), "1", "training step, from 1; -1 outside of steps"},
+    {"slot", F::int32, offsetof(R, slot), "1", "bubbles: position in the stage's program; -1 none"},
+    {"job", F::int32, offsetof(R, job), "1", "fill job; -1 none"},
+    {"fill_chunk", F::int32, offsetof(R, fill_chunk), "1", "fill job's piece; -1 none"},
     {"kind", F::kind, offsetof(R, kind), "", "what the rank did"},
     {"stage", F::int16, offsetof(R, stage), "1", "position in the pipeline, from 0"},
     {"model_chunk", F::int16, offsetof(R, model_chunk), "1", "contiguous layers, in the model's order; -1 none"},
     {"microbatch", F::int16, offsetof(R, microbatch), "1", "part of the step, from 0; -1 none"},
-    {"slot", F::int32, offsetof(R, slot), "1", "bubbles: position in the stage's program; -1 none"},
-    {"job", F::int32, offsetof(R, job), "1", "fill job; -1 none"},
-    {"fill_chunk", F::int32, offsetof(R, fill_chunk), "1", "fill job's piece; -1 none"},
     {"start_ns", F::int64, offsetof(R, start_ns), "ns", kTimes},
     {"end_ns", F::int64, offsetof(R, end_ns), "ns", kTimes},
-    {"transfer_ns", F::int64, offsetof(R, transfer_ns), "ns", "bubbles: the part after the sender was ready, the message under way"},
+    {"transfer_ns", F::int64, offsetof(R, transfer_ns), "ns",
+     "bubbles: the part after the sender was ready, the message under way"},
     {"bytes", F::int64, offsetof(R, bytes), "bytes", "bubbles: free memory; transfers: payload"},
   }};
   return result;
@@ -90,14 +92,16 @@ template <>
 const Table& table<StepRow>() {
   using F = FieldType;
   using R = StepRow;
-  static const Table result{"steps", "One row per completed step and rank", sizeof(R), 4096, {
+  static const Table result{"steps",
+    "One row per completed step and rank", sizeof(R), 4096, {
     {"attempt", F::int32, offsetof(R, attempt), "1", "start of the program, from 1"},
     {"rank", F::int32, offsetof(R, rank), "1", "MPI process, from 0"},
     {"step", F::int64, offsetof(R, step), "1", "training step, from 1"},
     {"start_ns", F::int64, offsetof(R, start_ns), "ns", kTimes},
     {"end_ns", F::int64, offsetof(R, end_ns), "ns", kTimes},
     {"tokens", F::int64, offsetof(R, tokens), "1", "tokens of the whole global batch"},
-    {"loss", F::real, offsetof(R, loss), "1", "mean over the global batch, nats a token; NaN on ranks that do not know it"},
+    {"loss", F::real, offsetof(R, loss), "1",
+     "mean over the global batch, nats a token; NaN on ranks that do not know it"},
     {"learning_rate", F::real, offsetof(R, learning_rate), "1", "of this step; NaN unknown"},
     {"gradient_norm", F::real, offsetof(R, gradient_norm), "1", "global norm before clipping; NaN unknown"},
   }};
@@ -108,7 +112,8 @@ template <>
 const Table& table<BubbleRow>() {
   using F = FieldType;
   using R = BubbleRow;
-  static const Table result{"bubbles", "Per bubble slot of a stage's program, over all replicas and completed steps", sizeof(R), 1024, {
+  static const Table result{"bubbles",
+    "Per bubble slot of a stage's program, over all replicas and completed steps", sizeof(R), 1024, {
     {"stage", F::int32, offsetof(R, stage), "1", "position in the pipeline, from 0"},
     {"slot", F::int32, offsetof(R, slot), "1", "position of the bubble in the stage's program"},
     {"class", F::kind, offsetof(R, kind), "", "why the stage waited"},
@@ -128,13 +133,15 @@ template <>
 const Table& table<FillJobRow>() {
   using F = FieldType;
   using R = FillJobRow;
-  static const Table result{"fill_jobs", "Per fill job; empty while there is no fill work", sizeof(R), 1024, {
+  static const Table result{"fill_jobs",
+    "Per fill job; empty while there is no fill work", sizeof(R), 1024, {
     {"job", F::int32, offsetof(R, job), "1", "its number, as in events"},
     {"name", F::text64, offsetof(R, name), "", "its name"},
     {"kind", F::text32, offsetof(R, kind), "", "what kind of work"},
     {"chunks", F::int64, offsetof(R, chunks), "1", "chunks completed"},
     {"fill_ns", F::int64, offsetof(R, fill_ns), "ns", "time its chunks took in bubbles"},
-    {"exclusive_ns", F::int64, offsetof(R, exclusive_ns), "ns", "time the same chunks take with the device to themselves"},
+    {"exclusive_ns", F::int64, offsetof(R, exclusive_ns), "ns",
+     "time the same chunks take with the device to themselves"},
   }};
   return result;
 }
@@ -143,7 +150,8 @@ template <>
 const Table& table<RankRow>() {
   using F = FieldType;
   using R = RankRow;
-  static const Table result{"ranks", "One row per rank and attempt; rank-0 time = own time + offset, +- uncertainty", sizeof(R), 256, {
+  static const Table result{"ranks",
+    "One row per rank and attempt; rank-0 time = own time + offset, +- uncertainty", sizeof(R), 256, {
     {"attempt", F::int32, offsetof(R, attempt), "1", "start of the program, from 1"},
     {"rank", F::int32, offsetof(R, rank), "1", "MPI process, from 0"},
     {"stage", F::int32, offsetof(R, stage), "1", "position in the pipeline, from 0"},

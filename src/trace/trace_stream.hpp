@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "trace/description.hpp"
 #include "trace/rows.hpp"
@@ -20,6 +21,17 @@ class TraceSink {
   virtual void ranks(std::span<const RankRow> rows) = 0;
   virtual void steps(std::span<const StepRow> rows) = 0;
   virtual void events(std::span<const EventRow> rows) = 0;
+};
+
+/// What a reader of a trace could not give, for people.
+struct TraceProblems {
+  std::vector<std::string> damaged;  ///< files passed over
+  std::vector<std::string> notes;    ///< parts that are not there, and what took the place of a damaged file
+  std::vector<std::string> all() const {
+    std::vector<std::string> lines = damaged;
+    lines.insert(lines.end(), notes.begin(), notes.end());
+    return lines;
+  }
 };
 
 }  // namespace pipefill

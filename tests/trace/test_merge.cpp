@@ -49,10 +49,10 @@ TEST(Merge, FiveRanksSomeWithoutEvents) {
   const MergeReport report = merge_trace(directory.path());
   EXPECT_EQ(report.segments, 5);
   EXPECT_EQ(report.events, 9);
-  EXPECT_TRUE(report.problems.empty());
+  EXPECT_TRUE(report.problems.all().empty());
 
   CollectingSink sink;
-  EXPECT_TRUE(read_trace(report.file, sink).empty());
+  EXPECT_TRUE(read_trace(report.file, sink).all().empty());
   ASSERT_EQ(sink.event_rows.size(), 9u);
   ASSERT_EQ(sink.rank_rows.size(), 5u);
   const std::int64_t starts[] = {100, 120, 200};  // offsets taken out, sorted by start
@@ -97,7 +97,7 @@ TEST(Merge, MergedAndUnmergedGiveTheSameSummary) {
   Summarizer before, after;
   read_trace(directory.path(), before);
   merge_trace(directory.path());
-  std::vector<std::string> problems;
+  TraceProblems problems;
   EXPECT_EQ(find_trace(directory.path(), problems).merged, std::filesystem::path(directory / "trace.h5"));
   read_trace(directory.path(), after);
   EXPECT_EQ(summary_json(before.finish()), summary_json(after.finish()));
@@ -110,11 +110,13 @@ TEST(Merge, NamesDamagedAndMissingPartsAndGoesOn) {
   std::filesystem::resize_file(directory / "rank-00002-segment-000001.h5", 1000);
   const MergeReport report = merge_trace(directory.path());
   EXPECT_EQ(report.events, 6);
-  ASSERT_EQ(report.problems.size(), 2u);
-  EXPECT_NE(report.problems[0].find("rank-00002-segment-000001.h5"), std::string::npos) << report.problems[0];
-  EXPECT_NE(report.problems[1].find("ranks 2, 3"), std::string::npos) << report.problems[1];
+  ASSERT_EQ(report.problems.damaged.size(), 1u);
+  const std::string damaged = report.problems.damaged[0];
+  EXPECT_NE(damaged.find("rank-00002-segment-000001.h5"), std::string::npos) << damaged;
+  ASSERT_EQ(report.problems.notes.size(), 1u);
+  EXPECT_NE(report.problems.notes[0].find("ranks 2, 3"), std::string::npos) << report.problems.notes[0];
   CollectingSink sink;
-  EXPECT_EQ(read_trace(report.file, sink), report.problems);  // trace.h5 remembers them
+  EXPECT_EQ(read_trace(report.file, sink).notes, report.problems.all());  // trace.h5 remembers them
 }
 
 TEST(Merge, SaysWhichSegmentsAreGone) {
@@ -122,7 +124,7 @@ TEST(Merge, SaysWhichSegmentsAreGone) {
   write_ranks(directory.path(), 1);
   std::filesystem::rename(directory / "rank-00000-segment-000001.h5", directory / "rank-00000-segment-000004.h5");
   CollectingSink sink;
-  const auto problems = read_trace(directory.path(), sink);
+  const auto problems = read_trace(directory.path(), sink).notes;
   ASSERT_EQ(problems.size(), 1u);
   EXPECT_NE(problems[0].find("segments 1 to 3 of rank 0"), std::string::npos) << problems[0];
 }
@@ -133,7 +135,7 @@ TEST(Merge, DamagedMergedFileIsPassedOverForTheSegments) {
   merge_trace(directory.path());
   std::filesystem::resize_file(directory / "trace.h5", 700);
   CollectingSink sink;
-  const auto problems = read_trace(directory.path(), sink);
+  const auto problems = read_trace(directory.path(), sink).notes;
   ASSERT_EQ(problems.size(), 1u);
   EXPECT_NE(problems[0].find("trace.h5"), std::string::npos);
   EXPECT_EQ(sink.event_rows.size(), 3u);

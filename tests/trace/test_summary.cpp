@@ -29,7 +29,7 @@ EventRow event(int rank, EventKind kind, std::int64_t start, std::int64_t end, i
   EventRow row;
   row.rank = rank;
   row.stage = static_cast<std::int16_t>(rank);
-  row.kind = static_cast<std::uint8_t>(kind);
+  row.kind = static_cast<std::int16_t>(kind);
   row.start_ns = start;
   row.end_ns = end;
   row.step = step;

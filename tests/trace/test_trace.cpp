@@ -72,7 +72,7 @@ TEST(Trace, WritesEverySegmentAndLosesNothing) {
   EXPECT_EQ(static_cast<std::int64_t>(list_segments(directory.path()).size()), statistics.segments);
 
   CollectingSink sink;
-  EXPECT_TRUE(read_trace(directory.path(), sink).empty());
+  EXPECT_TRUE(read_trace(directory.path(), sink).all().empty());
   ASSERT_EQ(sink.event_rows.size(), static_cast<std::size_t>(kEvents));
   for (int i = 0; i < kEvents; ++i) ASSERT_EQ(sink.event_rows[i].start_ns, i);  // since the rank's start at 1000
   EXPECT_EQ(sink.step_rows.size(), 30u);
@@ -129,7 +129,7 @@ TEST(Trace, AFullDiskDropsCountsAndTheRunGoesOn) {
   EXPECT_NE(lines->lines()[0].find("No space left"), std::string::npos) << lines->lines()[0];
 
   Summarizer summarizer;
-  EXPECT_TRUE(read_trace(directory.path(), summarizer).empty());  // no gap in the numbers, no remains
+  EXPECT_TRUE(read_trace(directory.path(), summarizer).all().empty());  // no gap in the numbers, no remains
   const Summary summary = summarizer.finish();
   EXPECT_GE(summary.events, 100);
   EXPECT_EQ(summary.events + summary.events_dropped, recorded + 100);
@@ -158,7 +158,7 @@ TEST(Trace, AfterAKillAllUpToTheLastSegmentIsReadable) {
   ASSERT_TRUE(WIFSIGNALED(status));
 
   CollectingSink sink;
-  EXPECT_TRUE(read_trace(directory.path(), sink).empty());
+  EXPECT_TRUE(read_trace(directory.path(), sink).all().empty());
   ASSERT_GT(sink.event_rows.size(), 0u);
   for (std::size_t i = 0; i < sink.event_rows.size(); ++i)
     ASSERT_EQ(sink.event_rows[i].start_ns, static_cast<std::int64_t>(10 * i));
@@ -179,7 +179,7 @@ TEST(Trace, AfterAKillAllUpToTheLastSegmentIsReadable) {
   }
   EXPECT_EQ(list_segments(directory.path()).size(), before + 1);
   CollectingSink both;
-  EXPECT_TRUE(read_trace(directory.path(), both).empty());  // trace.h5 is older than the newest segment
+  EXPECT_TRUE(read_trace(directory.path(), both).all().empty());  // trace.h5 is older than the newest segment
   EXPECT_EQ(both.event_rows.size(), sink.event_rows.size() + 1);
   EXPECT_GE(both.event_rows.back().start_ns, sink.event_rows.back().end_ns);  // attempts follow one another
 }

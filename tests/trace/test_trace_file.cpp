@@ -24,7 +24,7 @@ std::vector<EventRow> many_events(int count) {
   std::vector<EventRow> rows(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) {
     rows[i].step = i / 7;
-    rows[i].kind = static_cast<std::uint8_t>(i % kEventKinds);
+    rows[i].kind = static_cast<std::int16_t>(i % kEventKinds);
     rows[i].microbatch = static_cast<std::int16_t>(i % 100 - 1);
     rows[i].start_ns = std::int64_t{i} * 1'000'000'007;
     rows[i].end_ns = rows[i].start_ns + i;
