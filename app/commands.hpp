@@ -20,5 +20,6 @@ void add_halt_command(CLI::App& app, Command& chosen);
 void add_status_command(CLI::App& app, Command& chosen);
 void add_train_command(CLI::App& app, Command& chosen);
 void add_checkpoint_command(CLI::App& app, Command& chosen);
+void add_trace_command(CLI::App& app, Command& chosen);
 
 }  // namespace pipefill
