@@ -17,6 +17,7 @@ using Command = std::function<ExitCode()>;
 
 void add_check_command(CLI::App& app, Command& chosen);
 void add_halt_command(CLI::App& app, Command& chosen);
+void add_plan_command(CLI::App& app, Command& chosen);
 void add_status_command(CLI::App& app, Command& chosen);
 void add_train_command(CLI::App& app, Command& chosen);
 void add_checkpoint_command(CLI::App& app, Command& chosen);

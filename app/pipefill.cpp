@@ -25,6 +25,7 @@ ExitCode run(int argc, char** argv) {
   Command chosen;
   add_train_command(app, chosen);
   add_check_command(app, chosen);
+  add_plan_command(app, chosen);
   add_status_command(app, chosen);
   add_halt_command(app, chosen);
   add_checkpoint_command(app, chosen);
