@@ -305,11 +305,11 @@ void TrainSession::summarise_trace() {
   if (!is_first() || !config_.trace.enabled) return;
   try {
     hdf5_.run([this] {
-      const MergeReport merged = merge_trace(directory_.root);
+      merge_trace(directory_.root);
       Summarizer summarizer;
-      std::vector<std::string> problems = read_trace(directory_.root, summarizer);
+      const TraceProblems problems = read_trace(directory_.root, summarizer);
       Summary summary = summarizer.finish();
-      summary.problems = std::move(problems);
+      summary.problems = problems.all();
       log_->info("{}", summary_text(summary));
     });
   } catch (const FileError& error) {
