@@ -56,6 +56,7 @@ std::string Loader::unknown(const std::string& path) {
     if (key.name() == name && elsewhere.empty()) elsewhere = key.path;
   }
   const bool known_section = std::ranges::find(sections, section) != sections.end();
+  if (known_section && !dotted) return fmt::format("a section; name a key of it, such as {}.{}", section, all.front());
   std::optional<std::string> best;
   if (dotted && known_section) {
     if (const auto near = nearest(name, all)) best = section + "." + *near;

@@ -51,8 +51,8 @@ std::string write_number(double value) {
 
 /// "of at least 1", "from 0 to 0.9", "above 0 and at most 1"; empty where everything is allowed.
 template <class Write>
-std::string range_text(const Range& range, double no_limit, Write write) {
-  const bool low = std::isfinite(range.low), high = std::isfinite(range.high) && range.high < no_limit;
+std::string range_text(const Range& range, Write write) {
+  const bool low = std::isfinite(range.low), high = std::isfinite(range.high);
   const bool closed = range.at_low == Bound::included && range.at_high == Bound::included;
   if (low && high && closed) return fmt::format(" from {} to {}", write(range.low), write(range.high));
   std::string text;
@@ -173,7 +173,7 @@ std::string assign(const Key& key, RunConfig& config, const YamlNode& value) {
               const Read<std::int64_t> read = read_integer(node);
               if (!read.value) return read.wrong;
               if (!inside(key.range, static_cast<double>(*read.value)))
-                return fmt::format("{} is not{}", *read.value, range_text(key.range, 1e12, write_number));
+                return fmt::format("{} is not{}", *read.value, range_text(key.range, write_number));
               item = static_cast<int>(*read.value);
               return std::string{};
             });
@@ -196,7 +196,7 @@ std::string value_text(const Key& key, const RunConfig& config) {
         } else {
           if (!key.word.empty() && *member == std::remove_pointer_t<Member>{}) return key.word;
           if constexpr (std::is_same_v<Member, std::string*>)
-            return write_text(*member);
+            return *member == key.word ? "\"" + *member + "\"" : write_text(*member);
           else if constexpr (std::is_same_v<Member, Nanoseconds*>)
             return with_unit(member->count(), kTimeUnits);
           else if constexpr (std::is_same_v<Member, Bytes*>)
@@ -223,21 +223,21 @@ std::string expectation(const Key& key) {
         if constexpr (std::is_same_v<Member, EnumField>)
           return fmt::format("one of {}", fmt::join(key.names, ", "));
         else if constexpr (std::is_same_v<Member, double*>)
-          return "a number" + range_text(key.range, 1e12, write_number);
+          return "a number" + range_text(key.range, write_number);
         else if constexpr (std::is_same_v<Member, bool*>)
           return "true or false";
         else if constexpr (std::is_same_v<Member, std::string*>)
           return "text";
         else if constexpr (std::is_same_v<Member, Nanoseconds*>)
-          return "a time such as 30s, 250ms or 3:50:00," + range_text(key.range, 1e12, write_time);
+          return "a time such as 30s, 250ms or 3:50:00," + range_text(key.range, write_time);
         else if constexpr (std::is_same_v<Member, Bytes*>)
-          return "a size such as 512MiB or 2GB," + range_text(key.range, 1e18, write_size);
+          return "a size such as 512MiB or 2GB," + range_text(key.range, write_size);
         else if constexpr (std::is_same_v<Member, std::vector<int>*>)
-          return "a list of integers" + range_text(key.range, 1e12, write_number);
+          return "a list of integers" + range_text(key.range, write_number);
         else if constexpr (std::is_same_v<Member, std::vector<std::string>*>)
           return "a list of texts";
         else
-          return "an integer" + range_text(key.range, 1e12, write_number);
+          return "an integer" + range_text(key.range, write_number);
       },
       key.field(any));
   return key.word.empty() ? text : fmt::format("{}, or {}", text, key.word);

@@ -64,7 +64,8 @@ class TreeBuilder : public YAML::EventHandler {
                 const std::string& value) override {
     refuse_properties(mark, anchor, tag);
     const bool plain = tag == "?";
-    if (plain && text_.compare(static_cast<std::size_t>(std::max(mark.pos, 0)), value.size(), value) != 0)
+    if (plain && anchor == 0 &&
+        text_.compare(static_cast<std::size_t>(std::max(mark.pos, 0)), value.size(), value) != 0)
       refuse(place(mark), "a value without quotes must stand on one line");
     add({.kind = plain ? YamlNode::Kind::plain : YamlNode::Kind::quoted, .mark = place(mark), .text = value});
   }
@@ -78,6 +79,18 @@ class TreeBuilder : public YAML::EventHandler {
     open(YamlNode::Kind::map, mark, tag, anchor);
   }
   void OnMapEnd() override { close(); }
+
+  /// yaml-cpp's own complaint; where a bracket stays open it is the bracket that is shown.
+  void refuse_syntax(const YAML::Exception& error) {
+    const bool open = error.msg == YAML::ErrorMsg::END_OF_MAP_FLOW || error.msg == YAML::ErrorMsg::END_OF_SEQ_FLOW;
+    if (open && !stack_.empty()) {
+      const bool map = stack_.back().node.kind == YamlNode::Kind::map;
+      document_.problems.push_back(
+          {stack_.back().node.mark, map ? "this map is not closed" : "this list is not closed"});
+    } else {
+      document_.problems.push_back({place(error.mark), "not YAML: " + error.msg});
+    }
+  }
 
   TextMark start() const { return start_; }
 
@@ -98,7 +111,7 @@ class TreeBuilder : public YAML::EventHandler {
   void open(YamlNode::Kind kind, const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
     refuse_properties(mark, anchor, tag);
     if (key_is_due()) {
-      refuse(place(mark), "a key must be a plain word, not a list or a map");
+      refuse(place(mark), "a key must be a plain word, not a list or a map; is a bracket left open?");
       throw Stop{};
     }
     if (static_cast<int>(stack_.size()) >= kMaxYamlDepth) {
@@ -190,6 +203,12 @@ void check_characters(YamlDocument& document) {
   }
 }
 
+/// Index of the first line from `begin` on that ends a document, or the number of lines.
+std::size_t find_separator(const std::vector<std::string>& lines, std::size_t begin) {
+  while (begin < lines.size() && !lines[begin].starts_with("---") && !lines[begin].starts_with("...")) ++begin;
+  return begin;
+}
+
 void parse(const std::string& text, YamlDocument& document) {
   TreeBuilder builder(text, document);
   try {
@@ -203,18 +222,15 @@ void parse(const std::string& text, YamlDocument& document) {
       Ignore rest;
       if (parser.HandleNextDocument(rest)) builder.refuse({1, 1}, "more than one document");
     } catch (const YAML::Mark& mark) {
-      const auto is_separator = [](const std::string& line) {
-        return line.starts_with("---") || line.starts_with("...");
-      };
-      const bool separated =
-          std::any_of(document.lines.begin() + builder.start().line - 1, document.lines.end(), is_separator);
-      builder.refuse(builder.place(mark),
-                     separated && !document.lines[0].starts_with("---")
-                         ? "more than one document (---); a deck is one"
-                         : "does not belong to what stands above: it would be lost; check the indentation");
+      const std::size_t separator = find_separator(document.lines, static_cast<std::size_t>(builder.start().line));
+      if (separator < document.lines.size())
+        builder.refuse({static_cast<int>(separator) + 1, 1}, "more than one document (---); a deck is one");
+      else
+        builder.refuse(builder.place(mark),
+                       "does not belong to what stands above: it would be lost; check the indentation");
     }
   } catch (const YAML::Exception& error) {
-    document.problems.push_back({builder.place(error.mark), "not YAML: " + error.msg});
+    builder.refuse_syntax(error);
   } catch (const Stop&) {
     return;  // the problem is noted
   }

@@ -3,44 +3,93 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
-#include <regex>
+#include <string_view>
 
 namespace pipefill {
 namespace {
 
-constexpr std::size_t kMaxNumberLength = 64;
+constexpr std::string_view kDigits = "0123456789";
 
-bool matches(const std::string& text, const std::regex& pattern) {
-  return text.size() <= kMaxNumberLength && std::regex_match(text, pattern);
+/// Walks over a word from its front; every take says whether, or how many, it took.
+struct Cursor {
+  std::string_view rest;
+
+  bool take(std::string_view one_of) {
+    if (rest.empty() || one_of.find(rest.front()) == std::string_view::npos) return false;
+    rest.remove_prefix(1);
+    return true;
+  }
+  std::size_t take_all(std::string_view all_of) {
+    const std::size_t count = std::min(rest.find_first_not_of(all_of), rest.size());
+    rest.remove_prefix(count);
+    return count;
+  }
+  bool take_word(std::string_view word) {
+    if (!rest.starts_with(word)) return false;
+    rest.remove_prefix(word.size());
+    return true;
+  }
+  bool done() const { return rest.empty(); }
+};
+
+std::string in_lower_case(std::string text) {
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return text;
 }
 
-std::regex ignoring_case(const char* pattern) { return std::regex(pattern, std::regex::icase); }
-
-bool is_decimal_integer(const std::string& text) {
-  static const std::regex pattern("[-+]?(0|[1-9][0-9]*)");
-  return matches(text, pattern);
+/// 0, or digits that do not begin with 0.
+bool take_integer(Cursor& cursor) {
+  return cursor.take("0") || (cursor.take("123456789") && (cursor.take_all(kDigits), true));
 }
 
-bool is_decimal_number(const std::string& text) {
-  static const std::regex pattern = ignoring_case(R"([-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)(e[-+]?[0-9]+)?)");
-  return matches(text, pattern);
+/// "", or e, a sign perhaps, digits.
+bool ends_with_exponent(Cursor cursor) {
+  if (cursor.take("eE")) {
+    cursor.take("+-");
+    if (cursor.take_all(kDigits) == 0) return false;
+  }
+  return cursor.done();
+}
+
+bool is_decimal_integer(std::string_view text) {
+  Cursor cursor{text};
+  cursor.take("+-");
+  return take_integer(cursor) && cursor.done();
+}
+
+bool is_decimal_number(std::string_view text) {
+  Cursor cursor{text};
+  cursor.take("+-");
+  const bool whole = take_integer(cursor);
+  const bool fraction = cursor.take(".") && cursor.take_all(kDigits) > 0;
+  return (whole || fraction) && ends_with_exponent(cursor);
 }
 
 /// Any spelling of a number in YAML 1.1 or 1.2: other bases, underscores, base 60, infinity.
 bool looks_like_number(const std::string& text) {
-  static const std::regex other_base = ignoring_case("[-+]?0(b[01_]+|o[0-7_]+|x[0-9a-f_]+)");
-  static const std::regex decimal =
-      ignoring_case(R"([-+]?([0-9][0-9_]*(:[0-5]?[0-9])*(\.[0-9_]*)?|\.[0-9_]+)(e[-+]?[0-9]+)?)");
-  static const std::regex special = ignoring_case(R"([-+]?\.(inf|nan))");
-  return matches(text, other_base) || matches(text, decimal) || matches(text, special);
+  const std::string lower = in_lower_case(text);
+  Cursor cursor{lower};
+  cursor.take("+-");
+  if (cursor.rest == ".inf" || cursor.rest == ".nan") return true;
+  Cursor based = cursor;
+  if (based.take_word("0x")) return based.take_all("0123456789abcdef_") > 0 && based.done();
+  if (based.take_word("0o")) return based.take_all("01234567_") > 0 && based.done();
+  if (based.take_word("0b")) return based.take_all("01_") > 0 && based.done();
+  const bool whole = cursor.take(kDigits) && (cursor.take_all("0123456789_"), true);
+  while (whole && cursor.take(":"))
+    if (cursor.take_all(kDigits) == 0) return false;
+  const bool fraction = cursor.take(".") && cursor.take_all("0123456789_") > 0;
+  return (whole || fraction) && ends_with_exponent(cursor);
 }
 
 /// true, no, null and their kind.
 bool looks_like_constant(const std::string& text) {
-  static const std::regex pattern = ignoring_case("y|yes|n|no|true|false|on|off|~|null");
-  return matches(text, pattern);
+  constexpr std::array kWords{"y", "yes", "n", "no", "true", "false", "on", "off", "~", "null"};
+  return std::ranges::find(kWords, in_lower_case(text)) != kWords.end();
 }
 
 std::string shorten(const std::string& text) {

@@ -1,0 +1,82 @@
+"""pipefill check and the command line: exit codes, where the text goes, and that nothing is written."""
+import os
+import subprocess
+import tempfile
+import unittest
+
+PROGRAM = os.path.abspath(os.environ["PIPEFILL"])
+INPUTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "inputs")
+
+
+class CheckTest(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory()
+        self.addCleanup(self.directory.cleanup)
+
+    def deck(self, text, name="deck.yaml"):
+        with open(os.path.join(self.directory.name, name), "w", encoding="utf-8") as file:
+            file.write(text)
+        return name
+
+    def run_program(self, *arguments):
+        return subprocess.run([PROGRAM, *arguments], cwd=self.directory.name, capture_output=True, text=True, timeout=60)
+
+    def expect(self, code, text, *arguments):
+        """Runs; an error goes to stderr with nothing on stdout, and the directory stays as it was."""
+        before = sorted(os.listdir(self.directory.name))
+        result = self.run_program(*arguments)
+        self.assertEqual(result.returncode, code, result.stderr)
+        if code == 0:
+            self.assertEqual(result.stderr, "")
+            self.assertIn(text, result.stdout)
+        else:
+            self.assertEqual(result.stdout, "")
+            self.assertTrue(result.stderr.startswith("pipefill: error: "), result.stderr)
+            self.assertIn(text, result.stderr)
+        self.assertEqual(sorted(os.listdir(self.directory.name)), before)
+        return result
+
+    def test_good_decks(self):
+        self.expect(0, "embedded deck: the deck is valid", "check")
+        self.expect(0, "tiny.yaml: the deck is valid", "check", os.path.join(INPUTS, "tiny.yaml"))
+        self.expect(0, "layers of each stage: 3, 1", "check", "--ranks", "2", "parallel.layers=[3, 1]")
+        licences = 'data.files=["/usr/share/common-licenses/*"]'
+        if os.path.isdir("/usr/share/common-licenses"):
+            self.expect(0, "vocabulary 256", "check", "data.source=bytes", licences)
+
+    def test_resolved_deck_is_a_deck(self):
+        first = self.expect(0, "steps: 12", "check", "--resolved", "run.steps=12").stdout
+        again = self.expect(0, "steps: 12", "check", "--resolved", self.deck(first)).stdout
+        self.assertEqual(first, again)
+
+    def test_bad_decks(self):
+        deck = self.deck("run:\n  stesp: 5\nmodel:\n  tied: yes\n")
+        result = self.expect(78, "deck.yaml:2:3: run.stesp: unknown key; did you mean 'run.steps'?", "check", deck, "log.every=0")
+        self.assertIn("3 errors in the deck deck.yaml", result.stderr)
+        self.assertIn("    2 |   stesp: 5\n      |   ^\n", result.stderr)
+        self.assertIn("deck.yaml:4:9: model.tied: expected true or false, got yes", result.stderr)
+        self.assertIn("command line: log.every=0: log.every: ", result.stderr)
+
+    def test_what_a_deck_names(self):
+        self.expect(66, "nowhere.yaml", "check", "nowhere.yaml")
+        self.expect(66, "/nowhere/", "check", "data.source=bytes", "data.files=[/nowhere/*]")
+        self.expect(78, "2 stages x 1 replicas need 2 ranks, there are 4", "check", "--ranks", "4", "parallel.stages=2")
+        self.expect(78, "", "check", "--ranks", "64")  # more stages than four layers can be cut into
+
+    def test_usage(self):
+        self.expect(64, "subcommand", )
+        self.expect(64, "did you mean 'check'?", "chekc")
+        self.expect(64, "did you mean '--ranks'?", "check", "--rank=3")
+        self.expect(64, "--ranks", "check", "--ranks", "many")
+        self.expect(64, "two decks given", "check", "a.yaml", "b.yaml")
+
+    def test_help_and_version(self):
+        self.expect(0, "check", "--help")
+        self.expect(0, "--ranks", "check", "--help")
+        version = self.expect(0, "pipefill ", "--version").stdout
+        for name in ("MPI", "HDF5", "yaml-cpp", "oneDNN", "compiler", "build"):
+            self.assertIn(name, version)
+
+
+if __name__ == "__main__":
+    unittest.main()
