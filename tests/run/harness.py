@@ -34,7 +34,7 @@ LONG_RUN = ["run.steps=100000", "model.channels=32", "model.context=32"]  # neve
 
 def launch(words, ranks):
     """The command line for these words; without mpirun for no ranks."""
-    return ([MPIRUN, "--timeout", "100", "-n", str(ranks)] if ranks else []) + [PIPEFILL, *map(str, words)]
+    return ([MPIRUN, "--timeout", "900", "-n", str(ranks)] if ranks else []) + [PIPEFILL, *map(str, words)]
 
 
 def call(*words, ranks=0, timeout=120, **options):
@@ -100,6 +100,8 @@ class Job:
         return self.process.returncode, output
 
     def kill(self):
+        if self.process.stdout.closed:
+            return
         if self.process.poll() is None:
             pids = rank_pids(self.process.pid)
             self.process.kill()
@@ -119,12 +121,16 @@ class Run:
     def train(self, *words, ranks=2, **options):
         return call("train", self.deck, f"run.directory={self.path}", *words, ranks=ranks, **options)
 
-    def lines(self):
-        """What metrics.jsonl holds so far; half a line at its end is left out."""
-        with contextlib.suppress(FileNotFoundError):
+    def all_lines(self):
+        """metrics.jsonl so far; half a line at its end is left out."""
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             text = (self.path / "metrics.jsonl").read_text()
             return [json.loads(line) for line in text[:text.rfind("\n") + 1].splitlines()]
         return []
+
+    def lines(self):
+        """The training lines so far."""
+        return [line for line in self.all_lines() if "loss" in line and "step" in line]
 
     def losses(self):
         """The last attempt's loss of each step, as text: equal text is equal bits."""
@@ -132,7 +138,7 @@ class Run:
         with contextlib.suppress(FileNotFoundError):
             for line in (self.path / "metrics.jsonl").read_text().splitlines():
                 found = re.search(r'"loss":([^,}]+)', line)
-                if found:
+                if found and '"step":' in line:
                     losses[json.loads(line)["step"]] = found.group(1)
         return losses
 

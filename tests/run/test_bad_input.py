@@ -1,0 +1,156 @@
+"""Bad input and full disks: each gets its exit code and a message that says what and where; nothing is started or lost."""
+
+import os
+import resource
+import struct
+import subprocess
+import unittest
+
+from harness import (CANNOT_CREATE, DAMAGED, DECK, DECK_TEXT, FINISHED, INPUT_OUTPUT, LONG_RUN, MISSING, USAGE, RunTest,
+                     call, rank_pids)
+
+
+def llmc_shard(path, tokens, promised=None):
+    header = [20240520, 1, promised or len(tokens)] + [0] * 253
+    path.write_bytes(struct.pack("<256i", *header) + struct.pack(f"<{len(tokens)}H", *tokens))
+
+
+class Refused(RunTest):
+    def refuses(self, code, texts, *words, ranks=2, run=None):
+        """The start fails with `code`, all `texts` are in the output once or more, and nothing was written."""
+        run = run or self.new_run()
+        found, output = run.train(*words, ranks=ranks)
+        self.assertEqual(found, code, output)
+        for text in texts:
+            self.assertIn(text, output)
+        self.assertEqual(output.count("error:"), 1, output)  # told once, not once a rank
+        self.assertFalse(run.lines())
+        self.assertFalse(run.checkpoints())
+        return output
+
+    def test_decks(self):
+        self.deck.write_text(DECK_TEXT.replace("heads: 2", "haeds: 2").replace("steps: 6", "steps: many"))
+        output = self.refuses(DECK, [f"{self.deck}:1:", f"{self.deck}:2:", "haeds", "heads", "run.steps", "many"])
+        self.assertEqual(call("check", self.deck)[0], DECK)
+        self.assertFalse((self.new_run().path).exists(), output)
+        self.deck.write_text(DECK_TEXT)
+        self.refuses(DECK, ["run.stepz", "run.steps"], "run.stepz=3")
+        self.refuses(DECK, ["optimizer.beta2"], "optimizer.beta2=1.5")
+        self.refuses(DECK, ["4", "2"], "parallel.stages=4")
+        self.refuses(DECK, ["parallel.layers", "add up to 5", "model.layers is 4"], "parallel.layers=[2,3]")
+        self.refuses(DECK, ["parallel.stages: 3 stages", "there are 2"], "parallel.layers=[2,1,1]")
+        self.refuses(DECK, ["replicas"], "parallel.replicas=3")
+        self.assertFalse(self.new_run().path.exists())
+        code, output = call("train", self.scratch / "none.yaml", ranks=2)
+        self.assertEqual(code, MISSING, output)
+        self.assertIn("none.yaml", output)
+        code, output = call("train", self.deck, "--resum", "auto")
+        self.assertEqual((code, "--resume" in output), (USAGE, True), output)
+
+    def test_data(self):
+        tokens = [index % 11 for index in range(4000)]
+        shard = self.scratch / "shard.bin"
+        words = ["data.source=llmc", f"data.files=[{shard}]"]
+        self.refuses(MISSING, ["shard.bin"], *words)
+        llmc_shard(shard, tokens, promised=5000)
+        self.refuses(DAMAGED, [str(shard), "5000"], *words)
+        shard.write_bytes(shard.read_bytes()[:100])
+        self.refuses(DAMAGED, [str(shard), "100 bytes"], *words)
+        numbers = self.scratch / "train.bin"
+        numbers.write_bytes(struct.pack("<4000H", *(tokens[:1500] + [999] + tokens[1501:])))
+        run = self.new_run("vocab")
+        for ranks, extra in ((2, []), (2, ["parallel.replicas=2"])):
+            code, output = run.train("data.source=nanogpt", f"data.files=[{numbers}]", "model.vocab=11", *extra,
+                                     "run.steps=1000", ranks=ranks)
+            self.assertEqual(code, DAMAGED, output)
+            for text in (str(numbers), "999", "11", "1500"):
+                self.assertIn(text, output)
+            self.assertNotEqual(run.status()["state"], "running")
+
+    def test_directories(self):
+        below_a_file = self.new_run("deck.yaml/run")
+        self.assertEqual(below_a_file.train()[0], CANNOT_CREATE)
+        self.refuses(CANNOT_CREATE, [str(below_a_file.path), "run.directory"], run=self.new_run("deck.yaml/run"))
+
+
+class DamagedCheckpoint(RunTest):
+    def test_the_one_before_is_taken_and_none_is_refused_or_started_afresh(self):
+        run = self.trained("run", "checkpoint.every=2", "checkpoint.keep=9")
+        self.assertEqual(run.checkpoints(), [2, 4, 6])
+        losses, hashes = run.losses(), run.hashes()
+        shard = run.checkpoint(6) / "shard-0001.h5"
+        damaged = bytearray(shard.read_bytes())
+        damaged[len(damaged) // 2] ^= 4
+        shard.write_bytes(damaged)
+        (run.checkpoint(4) / "MANIFEST.json").unlink()
+        code, output = run.train("run.steps=7")
+        self.assertEqual(code, FINISHED, output)
+        self.assertIn(f"{run.checkpoint(6)} is damaged", output)
+        self.assertIn("shard-0001.h5", output)
+        self.assertIn(f"{run.checkpoint(4)} is damaged", output)
+        self.assertIn(f"going on from {run.checkpoint(2)}", output)
+        self.assertEqual([line["step"] for line in run.lines() if line["attempt"] == 2], [3, 4, 5, 6, 7])
+
+        for step in run.checkpoints():
+            (run.checkpoint(step) / "shard-0000.h5").write_bytes(b"")
+        lines = run.lines()
+        code, output = run.train("run.steps=9")
+        self.assertEqual(code, DAMAGED, output)  # to start afresh would destroy what may still be saved by hand
+        self.assertIn("shard-0000.h5", output)
+        self.assertEqual(run.lines(), lines)
+        self.assertTrue(losses and hashes)
+
+
+class FullDisk(RunTest):
+    def gives_up(self, job):
+        code, output = job.end()
+        self.assertEqual(code, INPUT_OUTPUT, output)
+        self.assertIn("1 of 3 in a row", output)
+        self.assertIn("the run goes on", output)
+        self.assertIn("3 of 3 in a row", output)
+        self.assertEqual(output.count("error:"), 1, output)
+        return output
+
+    @unittest.skipUnless(os.geteuid() == 0, "mounting a small file system needs root")
+    def test_a_small_file_system(self):
+        disk = self.scratch / "disk"
+        disk.mkdir()
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", disk], check=False)
+        if mounted.returncode:
+            self.skipTest("no tmpfs can be mounted here")
+        self.addCleanup(subprocess.run, ["umount", "-l", disk], check=True)
+        run = self.new_run("disk/run")
+        code, output = run.train("checkpoint.every=3", "run.steps=6")
+        self.assertEqual(code, FINISHED, output)
+        good = {path.name: path.read_bytes() for path in run.checkpoint(6).iterdir()}
+        filler = disk / "filler"
+        with filler.open("wb", buffering=0) as file:
+            with self.assertRaises(OSError):
+                while True:
+                    file.write(bytes(4096))
+        with filler.open("r+b") as file:
+            file.truncate(filler.stat().st_size - 65536)  # room for logs, not for a checkpoint
+        output = self.gives_up(self.start(run, "run.steps=100000", "checkpoint.every=5"))
+        self.assertIn("the last good one is of step 6", output)
+        self.assertIn(str(run.path), output)
+        self.assertEqual({path.name: path.read_bytes() for path in run.checkpoint(6).iterdir()}, good)
+        self.assertEqual(run.lines()[-1]["step"], 6 + 4 + 5 * 2)
+        filler.unlink()
+        code, output = run.train("run.steps=30")  # with room again it goes on
+        self.assertEqual(code, FINISHED, output)
+        self.assertIn("(step 6)", output)
+
+    def test_a_limit_on_the_size_of_files(self):
+        run = self.new_run()
+        limit = 200000  # bytes: below a shard's size, above that of the log
+        job = self.start(run, *LONG_RUN, "checkpoint.every=100")
+        job.until_step(1)
+        for pid in rank_pids(job.process.pid).values():
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (limit, limit))
+        self.gives_up(job)
+        self.assertEqual(list((run.path / "checkpoints").iterdir()), [])
+        self.assertGreater(run.lines()[-1]["step"], 299)
+
+
+if __name__ == "__main__":
+    unittest.main()
