@@ -24,7 +24,7 @@ struct TrainOptions {
 /// Errors that every rank meets alike, from the same values: told once, by rank 0.
 bool is_shared(const Error& error) {
   return error.code() == ExitCode::deck || error.code() == ExitCode::usage || error.code() == ExitCode::diverged ||
-         error.code() == ExitCode::missing_input || error.code() == ExitCode::damaged_data;
+         dynamic_cast<const SharedError*>(&error) != nullptr;
 }
 
 ExitCode train(const TrainOptions& options) {

@@ -90,6 +90,14 @@ StartingPoint find_start(const RankGroup& ranks, const RunDirectory& run, const 
       log->warn("checkpoint {} is damaged and passed over: {}", damaged.path,
                 damaged.damage.empty() ? "unreadable" : damaged.damage.front().text);
   start.checkpoint = std::move(search.found);
+  // To start afresh would write over what may still be saved by hand.
+  if (!start.checkpoint && !search.damaged.empty())
+    throw SharedError(ExitCode::damaged_data,
+                      fmt::format("{}: all {} checkpoints are damaged, {} ({}). Repair one, or move them away to start "
+                                  "afresh", run.checkpoints().string(), search.damaged.size(),
+                                  search.damaged.front().path,
+                                  search.damaged.front().damage.empty() ? "unreadable"
+                                                                        : search.damaged.front().damage.front().text));
   if (!start.checkpoint) return start;
   const RunState& state = start.checkpoint->manifest.state;
   const auto changed = differences(config, load_deck_text("the checkpoint's deck", state.deck));

@@ -70,9 +70,13 @@ TrainSession::TrainSession(Cluster& cluster, const RunConfig& config, ResumeChoi
   open_run_directory();
   watchdog_ = std::make_unique<Watchdog>(*board_, layout_, log_, [this](const Loss& loss) {
     tell_failure(loss.text, ExitCode::lost_peer);
+    board_->finish();  // a stopped rank that mpirun wakes to end it must not blame this one and write over the reason
     transport_.abort(static_cast<int>(ExitCode::lost_peer));
   });
 }
+
+/// However this rank leaves, it leaves on purpose: its peers must not take it for a lost one and write over the reason.
+TrainSession::~TrainSession() { board_->finish(); }
 
 void TrainSession::open_run_directory() {
   all_or_none(ranks_, [this] {
@@ -114,7 +118,9 @@ ExitCode TrainSession::run() {
 
 ExitCode TrainSession::run_from(const StartingPoint& start) {
   // Order: everything that follows from the deck alone.
-  const TokenData data = open_data(data_description(config_), config_.model.context);
+  std::optional<TokenData> opened;
+  all_or_none(ranks_, [&] { opened.emplace(open_data(data_description(config_), config_.model.context)); });
+  const TokenData& data = *opened;
   const RunPlan plan = plan_run(config_, data.vocab());
   const StageId stage_id = layout_.stage_of(cluster_.rank());
   log_start(start, plan);

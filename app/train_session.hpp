@@ -23,6 +23,9 @@ class TrainSession {
  public:
   /// Collective. `config` is validated for the cluster's size. Throws as its parts do.
   TrainSession(Cluster& cluster, const RunConfig& config, ResumeChoice resume, Nanoseconds started);
+  TrainSession(const TrainSession&) = delete;
+  TrainSession& operator=(const TrainSession&) = delete;
+  ~TrainSession();
   /// The run, its summary, its files; what it returns is the program's exit code.
   ExitCode run();
 

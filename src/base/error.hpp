@@ -62,6 +62,11 @@ struct DivergedError : Error {
       : Error(ExitCode::diverged, text, where) {}
 };
 
+/// One that all ranks throw together, having agreed on it: rank 0 alone tells it.
+struct SharedError : Error {
+  using Error::Error;
+};
+
 /// A file that is damaged (65), missing (66), cannot be made (73) or failed while reading or writing (74).
 class FileError : public Error {
  public:

@@ -83,7 +83,7 @@ void all_or_none(const RankGroup& ranks, const std::function<void()>& work) {
     const std::string& text = all[rank];
     std::from_chars(text.data(), text.data() + text.size(), code);
     const std::string reason = text.substr(text.find(' ') + 1);
-    throw Error(static_cast<ExitCode>(code), ranks.size == 1 ? reason : fmt::format("rank {}: {}", rank, reason));
+    throw SharedError(static_cast<ExitCode>(code), ranks.size == 1 ? reason : fmt::format("rank {}: {}", rank, reason));
   }
 }
 

@@ -28,7 +28,7 @@ RankGroup single_rank();
 RankGroup ranks_over(Transport& transport, Waiter& waiter, Nanoseconds deadline = std::chrono::minutes(10));
 
 /// Calls `work` on every rank and then lets all ranks know: throws the first failing rank's error, with its exit code
-/// and text, on every rank, so that none goes on alone. `who` names the ranks in the text ("rank 2: ...").
+/// and text, on every rank as a SharedError, so that none goes on alone. Its text names the rank ("rank 2: ...").
 void all_or_none(const RankGroup& ranks, const std::function<void()>& work);
 
 }  // namespace pipefill

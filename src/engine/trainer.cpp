@@ -129,7 +129,9 @@ Control Trainer::my_wishes() {
 }
 
 std::string Trainer::obey(const Control& agreed) {
-  const std::string reason = my_reason_.empty() ? "signal to another rank" : my_reason_;
+  const char* const elsewhere = agreed.request == ControlRequest::terminate ? "signal TERM or INT to another rank"
+                                                                            : "signal USR2 to another rank";
+  const std::string reason = my_reason_.empty() ? elsewhere : my_reason_;
   switch (agreed.request) {
     case ControlRequest::none: return {};
     case ControlRequest::checkpoint: save(); return {};
