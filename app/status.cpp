@@ -30,7 +30,8 @@ ExitCode show_status(const StatusOptions& options) {
   if (status.last_checkpoint) fmt::print("  last good checkpoint: step {}\n", *status.last_checkpoint);
   if (!status.reason.empty()) fmt::print("  reason: {}\n", status.reason);
   if (status.exit_code) fmt::print("  exit code: {}\n", *status.exit_code);
-  if (is_stale(status)) fmt::print("  its process is gone without a word (killed?); the same train command resumes it\n");
+  if (is_stale(status))
+    fmt::print("  its process is gone without a word (killed?); the same train command resumes it\n");
   return ExitCode::finished;
 }
 

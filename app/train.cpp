@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "commands.hpp"
 #include "comm/cluster.hpp"
+#include "commands.hpp"
 #include "config/load.hpp"
 #include "deck_arguments.hpp"
 #include "engine/signals.hpp"
@@ -52,8 +52,9 @@ void add_train_command(CLI::App& app, Command& chosen) {
                       "auto: go on from the newest good checkpoint, if any; never: refuse a used run directory; STEP");
   command->add_option("--max-time", options->max_time,
                       "stop with a checkpoint before this long (3:50:00); auto: what Slurm has left");
-  command->footer("mpirun -n P*R pipefill train DECK; one process is a pipeline of one stage.\n"
-                  "USR1: save and go on. USR2: save and stop (75). TERM, INT: stop at the next step; twice: at once.");
+  command->footer(
+      "mpirun -n P*R pipefill train DECK; one process is a pipeline of one stage.\n"
+      "USR1: save and go on. USR2: save and stop (75). TERM, INT: stop at the next step; twice: at once.");
   command->callback([options, &chosen] { chosen = [options] { return train(*options); }; });
 }
 

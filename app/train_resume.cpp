@@ -24,8 +24,10 @@ Past read_past(const RunDirectory& run, const RunConfig& config, const Log& log)
   try {
     const RunStatus status = read_status(run);
     if (is_stale(status))
-      log->warn("the last start (attempt {}) was killed at step {} or later without a word; going on from its newest "
-                "checkpoint", status.attempt, status.step);
+      log->warn(
+          "the last start (attempt {}) was killed at step {} or later without a word; going on from its newest "
+          "checkpoint",
+          status.attempt, status.step);
     return {status.attempt, status.phase == RunPhase::finished && status.step >= config.run.steps};
   } catch (const FileError& error) {
     log->warn("{}; it is replaced", error.what());
@@ -74,7 +76,8 @@ StartingPoint find_start(const RankGroup& ranks, const RunDirectory& run, const 
       throw FileError(ExitCode::cannot_create, run.root.string(),
                       "holds an earlier run and --resume is never; choose another run.directory, or --resume auto");
     if (ranks.rank == 0)
-      for (const std::string& name : prune_leftovers(run.checkpoints())) log->warn("removed {}, left by a killed save", name);
+      for (const std::string& name : prune_leftovers(run.checkpoints()))
+        log->warn("removed {}, left by a killed save", name);
   });
   const std::string told = ranks.gather(fmt::format("{} {}", past.attempt, past.finished ? 1 : 0)).front();
   StartingPoint start;
@@ -92,12 +95,12 @@ StartingPoint find_start(const RankGroup& ranks, const RunDirectory& run, const 
   start.checkpoint = std::move(search.found);
   // To start afresh would write over what may still be saved by hand.
   if (!start.checkpoint && !search.damaged.empty())
-    throw SharedError(ExitCode::damaged_data,
-                      fmt::format("{}: all {} checkpoints are damaged, {} ({}). Repair one, or move them away to start "
-                                  "afresh", run.checkpoints().string(), search.damaged.size(),
-                                  search.damaged.front().path,
-                                  search.damaged.front().damage.empty() ? "unreadable"
-                                                                        : search.damaged.front().damage.front().text));
+    throw SharedError(
+        ExitCode::damaged_data,
+        fmt::format("{}: all {} checkpoints are damaged, {} ({}). Repair one, or move them away to start "
+                    "afresh",
+                    run.checkpoints().string(), search.damaged.size(), search.damaged.front().path,
+                    search.damaged.front().damage.empty() ? "unreadable" : search.damaged.front().damage.front().text));
   if (!start.checkpoint) return start;
   const RunState& state = start.checkpoint->manifest.state;
   const auto changed = differences(config, load_deck_text("the checkpoint's deck", state.deck));

@@ -22,7 +22,7 @@ ResumeChoice parse_resume(const std::string& text);
 
 struct StartingPoint {
   int attempt = 1;
-  bool finished = false;                     ///< all steps were done before; there is nothing to run
+  bool finished = false;                      ///< all steps were done before; there is nothing to run
   std::optional<FoundCheckpoint> checkpoint;  ///< none: afresh
 };
 

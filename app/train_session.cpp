@@ -31,10 +31,14 @@ double wall_clock_s() {
 /// the core from the rank it waits for.
 WaitMethod wait_method(WaitChoice choice, const CoreShare& cores) {
   switch (choice) {
-    case WaitChoice::spin: return WaitMethod::spin;
-    case WaitChoice::yield: return WaitMethod::yield;
-    case WaitChoice::sleep: return WaitMethod::sleep;
-    case WaitChoice::automatic: break;
+    case WaitChoice::spin:
+      return WaitMethod::spin;
+    case WaitChoice::yield:
+      return WaitMethod::yield;
+    case WaitChoice::sleep:
+      return WaitMethod::sleep;
+    case WaitChoice::automatic:
+      break;
   }
   return cores.ranks_per_core > 1 ? WaitMethod::yield : WaitMethod::spin;
 }
@@ -64,7 +68,9 @@ TrainSession::TrainSession(Cluster& cluster, const RunConfig& config, ResumeChoi
       cores_(claim_cores(cluster, config.device.bind)),
       board_(std::make_unique<LivenessBoard>(cluster)),
       waiter_(layout_, cluster.rank(),
-              {.method = wait_method(config.device.wait, cores_), .deadline = std::chrono::minutes(2), .stop = &end_at_once()},
+              {.method = wait_method(config.device.wait, cores_),
+               .deadline = std::chrono::minutes(2),
+               .stop = &end_at_once()},
               board_.get()),
       ranks_(ranks_over(transport_, waiter_)) {
   open_run_directory();
@@ -95,7 +101,8 @@ void TrainSession::open_run_directory() {
 ExitCode TrainSession::run() {
   const StartingPoint start = find_start(ranks_, directory_, config_, resume_, log_);
   if (start.finished) {
-    if (is_first()) log_->info("{}: all {} steps were done before; nothing to run", directory_.root.string(), config_.run.steps);
+    if (is_first())
+      log_->info("{}: all {} steps were done before; nothing to run", directory_.root.string(), config_.run.steps);
     summarise_trace();
     board_->finish();
     return ExitCode::finished;
@@ -202,8 +209,8 @@ ExitCode TrainSession::end_run(const TrainingResult& result) {
                                                result.validation->standard_error)
                                  : "");
   else
-    log_->info("stopped after step {} of {} ({}); the same command goes on from there", result.state.step, config_.run.steps,
-               result.stop_reason);
+    log_->info("stopped after step {} of {} ({}); the same command goes on from there", result.state.step,
+               config_.run.steps, result.stop_reason);
   log_->info("everything is in {}: metrics.jsonl, trace/trace.h5, checkpoints/", directory_.root.string());
   return code;
 }
@@ -215,8 +222,9 @@ void TrainSession::log_start(const StartingPoint& start, const RunPlan& plan) co
   log_->info("{} stages x {} replicas, {}, M={} microbatches of {} x {} tokens; cores of rank 0: {}{}", layout_.stages,
              layout_.replicas, config_.schedule.name, plan.batch.microbatches, plan.batch.microbatch_size,
              plan.batch.context, format_cores(cores_.cores),
-             cores_.ranks_per_core > 1 ? fmt::format(", shared by {} ranks: the bubbles are not true ones", cores_.ranks_per_core)
-                                       : "");
+             cores_.ranks_per_core > 1
+                 ? fmt::format(", shared by {} ranks: the bubbles are not true ones", cores_.ranks_per_core)
+                 : "");
   if (start.checkpoint)
     log_->info("attempt {}: going on from {} (step {})", start.attempt, start.checkpoint->path,
                start.checkpoint->manifest.state.step);

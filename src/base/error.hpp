@@ -11,15 +11,15 @@ namespace pipefill {
 enum class ExitCode : int {
   finished = 0,
   usage = 64,
-  damaged_data = 65,      ///< damaged data or checkpoint
+  damaged_data = 65,  ///< damaged data or checkpoint
   missing_input = 66,
   no_device = 69,
   bug = 70,
-  cannot_create = 73,     ///< cannot create a file or directory; run directory in use
+  cannot_create = 73,  ///< cannot create a file or directory; run directory in use
   input_output = 74,
-  stopped_early = 75,     ///< resumable
-  lost_peer = 76,         ///< a rank died or hangs
-  deck = 78,              ///< deck or schedule
+  stopped_early = 75,  ///< resumable
+  lost_peer = 76,      ///< a rank died or hangs
+  deck = 78,           ///< deck or schedule
   diverged = 79,
 };
 

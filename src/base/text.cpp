@@ -19,9 +19,8 @@ struct Unit {
 constexpr std::array kSizes{Unit{"B", 1},         Unit{"KB", 1e3},         Unit{"MB", 1e6},
                             Unit{"GB", 1e9},      Unit{"TB", 1e12},        Unit{"KiB", 1024.0},
                             Unit{"MiB", 1048576}, Unit{"GiB", 1073741824}, Unit{"TiB", 1099511627776.0}};
-constexpr std::array kTimes{Unit{"ns", 1},  Unit{"us", 1e3},    Unit{"ms", 1e6},
-                            Unit{"s", 1e9}, Unit{"min", 60e9},  Unit{"h", 3600e9},
-                            Unit{"d", 86400e9}};
+constexpr std::array kTimes{Unit{"ns", 1},     Unit{"us", 1e3},   Unit{"ms", 1e6},   Unit{"s", 1e9},
+                            Unit{"min", 60e9}, Unit{"h", 3600e9}, Unit{"d", 86400e9}};
 
 /// A plain decimal number at the start of `text`; what follows it is left in `rest`.
 std::optional<double> leading_number(std::string_view text, std::string_view& rest) {
@@ -106,7 +105,8 @@ int edit_distance(std::string_view a, std::string_view b) {
     for (std::size_t j = 1; j <= b.size(); ++j) {
       const int change = a[i - 1] == b[j - 1] ? 0 : 1;
       d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + change});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
     }
   return d[a.size()][b.size()];
 }

@@ -15,8 +15,8 @@ std::optional<Bytes> parse_bytes(std::string_view text);
 /// "30s", "250ms", "2h", "3:50:00", "15min" -> time; a bare number has no unit and is refused.
 std::optional<Nanoseconds> parse_duration(std::string_view text);
 
-std::string format_bytes(Bytes size);            ///< "1.5 GiB"
-std::string format_duration(Nanoseconds time);   ///< "1:02:11", "412 ms", "13 us"
+std::string format_bytes(Bytes size);           ///< "1.5 GiB"
+std::string format_duration(Nanoseconds time);  ///< "1:02:11", "412 ms", "13 us"
 
 /// Damerau-Levenshtein distance (adjacent transpositions count 1).
 int edit_distance(std::string_view a, std::string_view b);

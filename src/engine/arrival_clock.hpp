@@ -10,8 +10,8 @@
 namespace pipefill {
 
 struct Arrival {
-  Nanoseconds ready;     ///< the sender had the payload complete
-  Nanoseconds arrival;   ///< it could be used here
+  Nanoseconds ready;    ///< the sender had the payload complete
+  Nanoseconds arrival;  ///< it could be used here
 };
 
 class ArrivalClock {

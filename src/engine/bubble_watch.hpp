@@ -1,5 +1,5 @@
-// Waiting in a bubble, and telling what the waiting was: the bubble ends at the arrival of the input, whatever this rank
-// did meanwhile and whenever it noticed; what lies between arrival and noticing is transfer (DESIGN section 5).
+// Waiting in a bubble, and telling what the waiting was: the bubble ends at the arrival of the input, whatever this
+// rank did meanwhile and whenever it noticed; what lies between arrival and noticing is transfer (DESIGN section 5).
 #pragma once
 
 #include <utility>

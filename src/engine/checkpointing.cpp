@@ -79,7 +79,8 @@ void Checkpointer::save(const RunState& state, std::span<const TensorSlice> slic
                                            : std::string("there is no good one yet");
   const std::string text = fmt::format("checkpoint of step {} failed ({} of {} in a row): {}; {}", state.step,
                                        failures_in_a_row_, kFailuresAllowed, report.error, last);
-  if (failures_in_a_row_ >= kFailuresAllowed) throw SharedError(ExitCode::input_output, directory_.string() + ": " + text);
+  if (failures_in_a_row_ >= kFailuresAllowed)
+    throw SharedError(ExitCode::input_output, directory_.string() + ": " + text);
   if (ranks_.rank == 0) log->warn("{}; the run goes on", text);
 }
 

@@ -17,7 +17,8 @@
 namespace pipefill {
 
 /// Replica 0 gives the parameters, a tied embedding's come from its look-up side; moments come from their owner.
-std::vector<TensorSlice> slices_to_save(const Stage& stage, const Adamw& adamw, ReplicaId replica, OptimizerShard shard);
+std::vector<TensorSlice> slices_to_save(const Stage& stage, const Adamw& adamw, ReplicaId replica,
+                                        OptimizerShard shard);
 /// All parameters this stage holds, and the moments it owns.
 std::vector<TensorDestination> rows_to_load(const Stage& stage, const Adamw& adamw);
 

@@ -10,9 +10,9 @@ namespace pipefill {
 
 enum class ControlRequest : std::int64_t {
   none = 0,
-  checkpoint = 1,        ///< save and go on
+  checkpoint = 1,  ///< save and go on
   checkpoint_and_stop = 2,
-  terminate = 3,         ///< stop; save only if the predicted time fits the grace
+  terminate = 3,  ///< stop; save only if the predicted time fits the grace
 };
 
 struct Control {

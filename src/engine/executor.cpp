@@ -19,8 +19,7 @@ Executor::Executor(const Schedule& schedule, Stage& stage, TokenBatch& batch, St
       profiler_(profiler),
       mode_(mode),
       bubbles_(services, spans, profiler),
-      links_(services.transport, services.layout,
-             stage.message_elements() * static_cast<std::int64_t>(sizeof(float))),
+      links_(services.transport, services.layout, stage.message_elements() * static_cast<std::int64_t>(sizeof(float))),
       progress_([this] {
         if (end_at_once().load(std::memory_order_relaxed))
           throw Error(ExitCode::stopped_early, "ended at once by a second signal; nothing was saved");
@@ -96,8 +95,7 @@ void Executor::operator()(const BackwardInput& backward) {
 void Executor::operator()(const BackwardWeight& backward) {
   announce(ActivityKind::backward_weight, backward.chunk, backward.microbatch);
   stage_.backward_weight(backward.chunk, backward.microbatch, progress_);
-  profiler_.add_backward_weight(backward.chunk,
-                                close(EventKind::backward_weight, backward.chunk, backward.microbatch));
+  profiler_.add_backward_weight(backward.chunk, close(EventKind::backward_weight, backward.chunk, backward.microbatch));
 }
 
 void Executor::operator()(const SendActivation& send) {

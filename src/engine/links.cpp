@@ -27,8 +27,9 @@ void StageLinks::post_receive(Tag tag, StageId from) {
 Incoming& StageLinks::incoming(Tag tag) {
   const auto found = incoming_.find(tag);
   if (found == incoming_.end())
-    throw ScheduleError(fmt::format("stage {} needs an input of chunk {}, microbatch {}, that its program never receives",
-                                    layout_.stage_of(me_).value, tag.item, tag.microbatch.value));
+    throw ScheduleError(
+        fmt::format("stage {} needs an input of chunk {}, microbatch {}, that its program never receives",
+                    layout_.stage_of(me_).value, tag.item, tag.microbatch.value));
   return found->second;
 }
 

@@ -1,5 +1,5 @@
-// The profilers' durations of all ranks as one CostModel, so that what was measured can be priced and compared with what
-// was measured.
+// The profilers' durations of all ranks as one CostModel, so that what was measured can be priced and compared with
+// what was measured.
 #pragma once
 
 #include "engine/profiler.hpp"

@@ -26,7 +26,8 @@ off_t whole_lines(int descriptor) {
 MetricsFile::MetricsFile(const std::filesystem::path& path)
     : descriptor_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
   if (descriptor_ < 0)
-    throw FileError(ExitCode::cannot_create, path.string(), fmt::format("cannot open for appending: {}", std::strerror(errno)));
+    throw FileError(ExitCode::cannot_create, path.string(),
+                    fmt::format("cannot open for appending: {}", std::strerror(errno)));
   const off_t end = whole_lines(descriptor_);
   if (ftruncate(descriptor_, end) != 0 || lseek(descriptor_, end, SEEK_SET) != end) ++failed_writes_;
 }

@@ -29,8 +29,8 @@ constexpr int kBarWidth = 30;
 }  // namespace
 
 std::string step_line(const StepReport& report) {
-  std::string line = fmt::format("step {}/{} loss {:.4f} gnorm {:.3f} lr {:.1e} | {} {} tok/s", report.step, report.steps,
-                                 report.loss, report.gradient_norm, report.learning_rate,
+  std::string line = fmt::format("step {}/{} loss {:.4f} gnorm {:.3f} lr {:.1e} | {} {} tok/s", report.step,
+                                 report.steps, report.loss, report.gradient_norm, report.learning_rate,
                                  format_duration(report.step_time), tokens_per_second(report));
   if (report.bubble_fraction) line += fmt::format(" | bubble {:.1f}%", 100 * *report.bubble_fraction);
   return line + fmt::format(" | eta {}", format_duration(report.eta));
@@ -46,7 +46,8 @@ bool terminal_is_watched() {
   return watched;
 }
 
-ProgressDisplay::ProgressDisplay(ProgressStyle style, std::int64_t every, Log log) : style_(style), every_(every), log_(std::move(log)) {
+ProgressDisplay::ProgressDisplay(ProgressStyle style, std::int64_t every, Log log)
+    : style_(style), every_(every), log_(std::move(log)) {
   if (style_ == ProgressStyle::automatic) style_ = terminal_is_watched() ? ProgressStyle::bar : ProgressStyle::plain;
 }
 

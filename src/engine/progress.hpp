@@ -15,12 +15,12 @@ enum class ProgressStyle { automatic, bar, plain, none };
 struct StepReport {
   std::int64_t step = 0;
   std::int64_t steps = 0;
-  double loss = 0;                         ///< nats a token, mean over the step
-  double gradient_norm = 0;                ///< before clipping
+  double loss = 0;           ///< nats a token, mean over the step
+  double gradient_norm = 0;  ///< before clipping
   double learning_rate = 0;
   Nanoseconds step_time{0};
-  std::int64_t tokens = 0;                 ///< trained in this step, all replicas
-  std::optional<double> bubble_fraction;   ///< of the step before; none in the first
+  std::int64_t tokens = 0;                ///< trained in this step, all replicas
+  std::optional<double> bubble_fraction;  ///< of the step before; none in the first
   Nanoseconds eta{0};
 };
 

@@ -7,9 +7,9 @@
 namespace pipefill {
 
 struct SignalCounts {
-  int checkpoint = 0;      ///< USR1: save at the next step and go on
-  int stop = 0;            ///< USR2: save and stop (exit 75)
-  int terminate = 0;       ///< TERM or INT: stop at the next step; the second one ends everything at once
+  int checkpoint = 0;  ///< USR1: save at the next step and go on
+  int stop = 0;        ///< USR2: save and stop (exit 75)
+  int terminate = 0;   ///< TERM or INT: stop at the next step; the second one ends everything at once
 };
 
 /// Install before MPI_Init, so that a signal during start-up is not lost.

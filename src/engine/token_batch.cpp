@@ -33,7 +33,8 @@ StageTokens TokenBatch::tokens(MicrobatchId microbatch) {
     }
     loaded_[index] = true;
   }
-  return {std::span(inputs_).subspan(begin, sequences * context), std::span(targets_).subspan(begin, sequences * context)};
+  return {std::span(inputs_).subspan(begin, sequences * context),
+          std::span(targets_).subspan(begin, sequences * context)};
 }
 
 }  // namespace pipefill

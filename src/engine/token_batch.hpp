@@ -20,9 +20,7 @@ struct BatchShape {
   int microbatch_size = 1;
   int context = 1;
 
-  std::int64_t samples_per_step() const {
-    return static_cast<std::int64_t>(replicas) * microbatches * microbatch_size;
-  }
+  std::int64_t samples_per_step() const { return static_cast<std::int64_t>(replicas) * microbatches * microbatch_size; }
   std::int64_t tokens_per_step() const { return samples_per_step() * context; }
   /// First sample of a microbatch, counted from `first_of_step`.
   std::int64_t first_sample(std::int64_t first_of_step, ReplicaId replica, MicrobatchId microbatch) const {

@@ -16,7 +16,7 @@ namespace {
 
 constexpr Nanoseconds kStatusInterval = std::chrono::seconds(1);
 constexpr Nanoseconds kFirstDeadline = std::chrono::minutes(10);  // before a step's length is known
-constexpr int kSlowSteps = 8;  // a step this many times its p99 is taken for a hang
+constexpr int kSlowSteps = 8;                                     // a step this many times its p99 is taken for a hang
 
 bool is_due(std::int64_t step, std::int64_t every) { return every > 0 && step % every == 0; }
 
@@ -25,8 +25,8 @@ std::vector<double> add_over_ranks(const std::vector<double>& mine, RankServices
   const auto ranks = static_cast<std::size_t>(services.layout.ranks());
   std::vector<double> all(mine.size() * ranks);
   const auto bytes = static_cast<std::int64_t>(mine.size() * sizeof(double));
-  Request request = services.transport.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
-                                                  std::vector<std::int64_t>(ranks, bytes));
+  Request request = services.transport.all_gather(
+      std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)), std::vector<std::int64_t>(ranks, bytes));
   services.waiter.wait(services.transport, request, WaitSubject{.kind = WaitKind::collective});
   std::vector<double> sums(mine.size());
   for (std::size_t r = 0; r < ranks; ++r)
@@ -51,8 +51,9 @@ Trainer::Trainer(const TrainerSettings& settings, RunState state, Stage& stage, 
       update_(settings_.update, stage, services, spans, profiler_),
       training_batch_(settings_.batch, services.replica(),
                       [&data](std::int64_t sample, std::span<std::int32_t> out) { data.read_training(sample, out); }),
-      validation_batch_(settings_.batch, services.replica(),
-                        [&data](std::int64_t sample, std::span<std::int32_t> out) { data.read_validation(sample, out); }),
+      validation_batch_(
+          settings_.batch, services.replica(),
+          [&data](std::int64_t sample, std::span<std::int32_t> out) { data.read_validation(sample, out); }),
       executor_(settings_.training, stage, training_batch_, &update_, services, spans, profiler_, ExecutorMode::train),
       evaluator_(settings_.evaluation, stage, validation_batch_, nullptr, services, spans, profiler_,
                  ExecutorMode::evaluate),
@@ -133,18 +134,23 @@ std::string Trainer::obey(const Control& agreed) {
                                                                             : "signal USR2 to another rank";
   const std::string reason = my_reason_.empty() ? elsewhere : my_reason_;
   switch (agreed.request) {
-    case ControlRequest::none: return {};
-    case ControlRequest::checkpoint: save(); return {};
+    case ControlRequest::none:
+      return {};
+    case ControlRequest::checkpoint:
+      save();
+      return {};
     case ControlRequest::checkpoint_and_stop:
       if (saved_step_ != state_.step) save();
       return reason;
     case ControlRequest::terminate: {
       const std::int64_t good = checkpointer_ != nullptr ? checkpointer_->last_good_step().value_or(0) : 0;
-      if (agreed.checkpoint_time <= settings_.grace && saved_step_ != state_.step) save();
+      if (agreed.checkpoint_time <= settings_.grace && saved_step_ != state_.step)
+        save();
       else if (saved_step_ != state_.step)
-        services_.log->warn("step {} is not saved: a checkpoint takes about {} and the grace is {}; the last good one is "
-                            "of step {} (send USR2 to save and stop)",
-                            state_.step, format_duration(agreed.checkpoint_time), format_duration(settings_.grace), good);
+        services_.log->warn(
+            "step {} is not saved: a checkpoint takes about {} and the grace is {}; the last good one is "
+            "of step {} (send USR2 to save and stop)",
+            state_.step, format_duration(agreed.checkpoint_time), format_duration(settings_.grace), good);
       return reason;
     }
   }
@@ -156,11 +162,13 @@ void Trainer::report_step(Nanoseconds step_time) {
   const StepOutcome& outcome = update_.outcome();
   StepReport report;
   report.step = state_.step, report.steps = settings_.steps;
-  report.loss = outcome.loss, report.gradient_norm = outcome.gradient_norm, report.learning_rate = outcome.learning_rate;
+  report.loss = outcome.loss, report.gradient_norm = outcome.gradient_norm,
+  report.learning_rate = outcome.learning_rate;
   report.step_time = step_time;
   report.tokens = settings_.batch.tokens_per_step();
   if (outcome.bubbles.count() > 0)
-    report.bubble_fraction = to_seconds(outcome.bubbles) / (to_seconds(profiler_.step_time()) * services_.layout.ranks());
+    report.bubble_fraction =
+        to_seconds(outcome.bubbles) / (to_seconds(profiler_.step_time()) * services_.layout.ranks());
   report.eta = profiler_.step_time() * (settings_.steps - state_.step);
   display_.show(report);
 
@@ -203,13 +211,15 @@ void Trainer::adapt_deadlines() {
 
 std::optional<Validation> Trainer::validate() {
   const std::int64_t per_batch = settings_.batch.samples_per_step();
-  std::int64_t batches = (settings_.validation_tokens + settings_.batch.tokens_per_step() - 1) / settings_.batch.tokens_per_step();
+  std::int64_t batches =
+      (settings_.validation_tokens + settings_.batch.tokens_per_step() - 1) / settings_.batch.tokens_per_step();
   if (const auto held_out = data_.validation_samples()) batches = std::min(batches, *held_out / per_batch);
   if (batches == 0) {
     if (services_.rank().value == 0)
-      services_.log->warn("no validation: {} held-out sequences are fewer than one global batch of {}; raise "
-                          "data.validation_fraction or lower the batch",
-                          data_.validation_samples().value_or(0), per_batch);
+      services_.log->warn(
+          "no validation: {} held-out sequences are fewer than one global batch of {}; raise "
+          "data.validation_fraction or lower the batch",
+          data_.validation_samples().value_or(0), per_batch);
     return std::nullopt;
   }
   if (services_.board != nullptr) services_.board->doing({.kind = ActivityKind::validation});
@@ -229,7 +239,8 @@ std::optional<Validation> Trainer::validate() {
   spans_.close(EventKind::validation);
   Validation result;
   result.loss = sums[0] / sums[2];
-  result.standard_error = std::sqrt(std::max(0.0, sums[1] / sums[2] - result.loss * result.loss) / std::max(1.0, sums[2] - 1));
+  result.standard_error =
+      std::sqrt(std::max(0.0, sums[1] / sums[2] - result.loss * result.loss) / std::max(1.0, sums[2] - 1));
   result.tokens = static_cast<std::int64_t>(sums[2] * microbatch_tokens);
   state_.validation_loss = result.loss;
   if (reporter_ != nullptr) {
@@ -242,9 +253,10 @@ std::optional<Validation> Trainer::validate() {
     if (const auto entropy = data_.entropy_rate()) line["entropy_rate"] = *entropy;
     reporter_->metrics.append(line);
     display_.finish();
-    services_.log->info("step {} held-out loss {:.4f} +- {:.4f} over {} tokens{}", state_.step, result.loss,
-                        result.standard_error, result.tokens,
-                        data_.entropy_rate() ? fmt::format(" (entropy rate of the source {:.4f})", *data_.entropy_rate()) : "");
+    services_.log->info(
+        "step {} held-out loss {:.4f} +- {:.4f} over {} tokens{}", state_.step, result.loss, result.standard_error,
+        result.tokens,
+        data_.entropy_rate() ? fmt::format(" (entropy rate of the source {:.4f})", *data_.entropy_rate()) : "");
   }
   return result;
 }
@@ -253,7 +265,8 @@ void Trainer::save() {
   if (checkpointer_ == nullptr) return;
   spans_.close(EventKind::other);
   if (services_.board != nullptr) services_.board->doing({.kind = ActivityKind::checkpoint});
-  checkpointer_->save(state_, slices_to_save(stage_, update_.adamw(), services_.replica(), settings_.update.adamw.shard),
+  checkpointer_->save(state_,
+                      slices_to_save(stage_, update_.adamw(), services_.replica(), settings_.update.adamw.shard),
                       services_.log);
   if (checkpointer_->last_good_step() == state_.step) saved_step_ = state_.step;
   if (reporter_ != nullptr) write_status_now_and_then(true);

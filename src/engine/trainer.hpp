@@ -20,14 +20,14 @@ struct TrainerSettings {
   std::int64_t steps = 1;
   BatchShape batch;
   UpdateSettings update;
-  Schedule training;                     ///< with communication and bubbles
-  Schedule evaluation;                   ///< forward only, the same way
-  std::int64_t validation_every = 0;     ///< steps; 0: only at the end
-  std::int64_t validation_tokens = 0;    ///< at least, as far as the held-out data reach; 0: never
-  std::int64_t checkpoint_every = 0;     ///< steps; 0: only when the run stops
-  Nanoseconds max_time{0};               ///< 0: no limit
-  Nanoseconds started{};                 ///< what max_time counts from
-  Nanoseconds grace{1'000'000'000};      ///< from TERM to KILL
+  Schedule training;                   ///< with communication and bubbles
+  Schedule evaluation;                 ///< forward only, the same way
+  std::int64_t validation_every = 0;   ///< steps; 0: only at the end
+  std::int64_t validation_tokens = 0;  ///< at least, as far as the held-out data reach; 0: never
+  std::int64_t checkpoint_every = 0;   ///< steps; 0: only when the run stops
+  Nanoseconds max_time{0};             ///< 0: no limit
+  Nanoseconds started{};               ///< what max_time counts from
+  Nanoseconds grace{1'000'000'000};    ///< from TERM to KILL
   Nanoseconds hang_timeout{10'000'000'000};
   ProgressStyle progress = ProgressStyle::automatic;
   std::int64_t log_every = 10;
@@ -41,8 +41,8 @@ struct Validation {
 };
 
 struct TrainingResult {
-  RunState state;                ///< after the last step
-  std::string stop_reason;       ///< empty: all steps were done
+  RunState state;           ///< after the last step
+  std::string stop_reason;  ///< empty: all steps were done
   double loss = 0;
   std::optional<Validation> validation;
   bool finished() const { return stop_reason.empty(); }
@@ -50,7 +50,8 @@ struct TrainingResult {
 
 /// Files of the run that rank 0 keeps up to date; null on other ranks and in tests.
 struct RunReporter {
-  RunReporter(const RunDirectory& run, RunStatus start) : directory(run), metrics(run.metrics()), status(std::move(start)) {}
+  RunReporter(const RunDirectory& run, RunStatus start)
+      : directory(run), metrics(run.metrics()), status(std::move(start)) {}
   RunDirectory directory;
   MetricsFile metrics;
   RunStatus status;
@@ -59,9 +60,8 @@ struct RunReporter {
 class Trainer {
  public:
   /// All references outlive the trainer. `state` says where the run stands: fresh, or as loaded.
-  Trainer(const TrainerSettings& settings, RunState state, Stage& stage, const TokenData& data,
-          RankServices& services, SpanRecorder& spans, Checkpointer* checkpointer, RunReporter* reporter,
-          Watchdog* watchdog);
+  Trainer(const TrainerSettings& settings, RunState state, Stage& stage, const TokenData& data, RankServices& services,
+          SpanRecorder& spans, Checkpointer* checkpointer, RunReporter* reporter, Watchdog* watchdog);
 
   /// Until settings.steps are done or a stop was agreed. Throws as its parts do.
   TrainingResult run();

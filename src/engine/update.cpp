@@ -113,9 +113,10 @@ void StageUpdate::run(std::int64_t step, double loss_sum, Bytes free_memory) {
   exchange_tied(step, free_memory);
   gather_norm(step, loss_sum, free_memory);
   if (!std::isfinite(outcome_.loss) || !std::isfinite(outcome_.gradient_norm))
-    throw DivergedError(fmt::format("step {}: loss {}, gradient norm {}: the run has diverged; the parameters are those "
-                                    "after step {}. Resume from a checkpoint with a lower optimizer.learning_rate",
-                                    step, outcome_.loss, outcome_.gradient_norm, step - 1));
+    throw DivergedError(
+        fmt::format("step {}: loss {}, gradient norm {}: the run has diverged; the parameters are those "
+                    "after step {}. Resume from a checkpoint with a lower optimizer.learning_rate",
+                    step, outcome_.loss, outcome_.gradient_norm, step - 1));
   outcome_.learning_rate = settings_.learning_rate.at(step);
   adamw_.update(step, outcome_.learning_rate, clip_scale(outcome_.gradient_norm, settings_.clip));
   profiler_.add_optimizer(spans_.close(EventKind::optimizer));
@@ -161,8 +162,7 @@ void StageUpdate::gather_norm(std::int64_t step, double loss_sum, Bytes free_mem
   std::vector<std::int64_t> counts;
   std::int64_t total = 0;
   for (const auto& blocks : blocks_of_rank_)
-    total += counts.emplace_back(
-        static_cast<std::int64_t>(sizeof(StepReportHeader) + blocks.size() * sizeof(double)));
+    total += counts.emplace_back(static_cast<std::int64_t>(sizeof(StepReportHeader) + blocks.size() * sizeof(double)));
   std::vector<std::byte> all(static_cast<std::size_t>(total));
 
   Request request = services_.transport.all_gather(sending, all, counts);

@@ -18,17 +18,17 @@ namespace pipefill {
 struct UpdateSettings {
   AdamwSettings adamw;
   LearningRateSchedule learning_rate;
-  double clip = 1.0;               ///< global norm; 0: no clipping
-  std::int64_t tokens_per_step = 1;  ///< of all replicas
+  double clip = 1.0;                                       ///< global norm; 0: no clipping
+  std::int64_t tokens_per_step = 1;                        ///< of all replicas
   std::vector<std::vector<ModelChunkId>> chunks_of_stage;  ///< of the whole pipeline, each ascending
 };
 
 /// What every rank knows after a step.
 struct StepOutcome {
-  double loss = 0;            ///< mean over the step's tokens, replicas added in replica order
-  double gradient_norm = 0;   ///< before clipping
+  double loss = 0;           ///< mean over the step's tokens, replicas added in replica order
+  double gradient_norm = 0;  ///< before clipping
   double learning_rate = 0;
-  Nanoseconds bubbles{};      ///< of all ranks together, in the step before
+  Nanoseconds bubbles{};  ///< of all ranks together, in the step before
 };
 
 class StageUpdate {

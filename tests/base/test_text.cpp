@@ -13,7 +13,8 @@ TEST(Text, ParsesSizes) {
   EXPECT_EQ(parse_bytes("1.5GB"), (Bytes{1500000000}));
   EXPECT_EQ(parse_bytes("64 KiB"), (Bytes{65536}));
   EXPECT_EQ(parse_bytes("4096"), (Bytes{4096}));
-  for (const char* bad : {"", "MiB", "5 mib", "-1", "1e30GB", "12XB", "nan", "inf"}) EXPECT_FALSE(parse_bytes(bad)) << bad;
+  for (const char* bad : {"", "MiB", "5 mib", "-1", "1e30GB", "12XB", "nan", "inf"})
+    EXPECT_FALSE(parse_bytes(bad)) << bad;
 }
 
 TEST(Text, ParsesDurations) {
@@ -22,7 +23,8 @@ TEST(Text, ParsesDurations) {
   EXPECT_EQ(parse_duration("3:50:00"), from_seconds(13800));
   EXPECT_EQ(parse_duration("1:30"), from_seconds(90));
   EXPECT_EQ(parse_duration("0.5h"), from_seconds(1800));
-  for (const char* bad : {"", "30", "s", "1:75", "1:2:3:4", ":5", "5:", "-1s"}) EXPECT_FALSE(parse_duration(bad)) << bad;
+  for (const char* bad : {"", "30", "s", "1:75", "1:2:3:4", ":5", "5:", "-1s"})
+    EXPECT_FALSE(parse_duration(bad)) << bad;
 }
 
 TEST(Text, NearestFindsTyposOnly) {

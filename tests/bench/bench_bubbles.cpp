@@ -23,7 +23,9 @@ class SleepyTransport final : public Transport {
   SleepyTransport(Transport& inner, Nanoseconds nap) : inner_(inner), nap_(nap) {}
   RankId rank() const override { return inner_.rank(); }
   int size() const override { return inner_.size(); }
-  Request send(RankId to, Tag tag, std::span<const std::byte> message) override { return inner_.send(to, tag, message); }
+  Request send(RankId to, Tag tag, std::span<const std::byte> message) override {
+    return inner_.send(to, tag, message);
+  }
   Request receive(RankId from, Tag tag, std::span<std::byte> message) override {
     return inner_.receive(from, tag, message);
   }
@@ -60,15 +62,18 @@ void measure(const std::string& schedule, std::int64_t steps) {
   run_loopback(kStages, [&](Transport& transport) {
     SleepyTransport sleepy(transport, std::chrono::milliseconds(4));
     run_rank(config, sleepy, hdf5, [&](Trainer& trainer, const RunPlan& plan) {
-      const CostModel costs = gather_measured_costs(plan.training, trainer.profiler(), Nanoseconds{0}, trainer.services());
+      const CostModel costs =
+          gather_measured_costs(plan.training, trainer.profiler(), Nanoseconds{0}, trainer.services());
       if (transport.rank().value != 0) return;
       const Timeline priced = price(plan.training, costs);
       const double step = to_milliseconds(trainer.profiler().step_time());
       const double bubbles = to_milliseconds(trainer.bubbles()) / (step * kStages);
-      fmt::print("{:6} P={} M={}: step {:.1f} ms, priced {:.1f} ms ({:+.1f}%); bubble fraction {:.4f}, priced {:.4f} ({:+.1f}%)\n",
-                 schedule, kStages, kMicrobatches, step, to_milliseconds(priced.makespan),
-                 100 * (step / to_milliseconds(priced.makespan) - 1), bubbles, priced.bubble_fraction,
-                 100 * (bubbles / priced.bubble_fraction - 1));
+      fmt::print(
+          "{:6} P={} M={}: step {:.1f} ms, priced {:.1f} ms ({:+.1f}%); bubble fraction {:.4f}, priced {:.4f} "
+          "({:+.1f}%)\n",
+          schedule, kStages, kMicrobatches, step, to_milliseconds(priced.makespan),
+          100 * (step / to_milliseconds(priced.makespan) - 1), bubbles, priced.bubble_fraction,
+          100 * (bubbles / priced.bubble_fraction - 1));
     });
   });
 }

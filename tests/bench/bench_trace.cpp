@@ -4,8 +4,8 @@
 //
 //   build/release/tests/bench/bench_trace            about five seconds; writes to the temporary directory
 //
-// On a virtual machine with 2 cores, kept busy by other work (load 14): one record 4.9 ns, writer 583 ns of CPU per event
-// (200 of them gzip); that is 0.22 % of a 20 ms step with 8 microbatches, 0.02 % of one of 200 ms.
+// On a virtual machine with 2 cores, kept busy by other work (load 14): one record 4.9 ns, writer 583 ns of CPU per
+// event (200 of them gzip); that is 0.22 % of a 20 ms step with 8 microbatches, 0.02 % of one of 200 ms.
 #include <fmt/format.h>
 
 #include <cstdio>

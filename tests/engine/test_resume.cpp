@@ -46,8 +46,9 @@ TEST_P(Resume, EqualsAStraightRun) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, Resume,
-                         testing::Values(Change{1, 1, 1, 1, false}, Change{2, 1, 2, 1, false}, Change{4, 1, 2, 1, false},
-                                         Change{2, 1, 4, 1, false}, Change{1, 2, 1, 2, false}, Change{2, 2, 2, 2, true}));
+                         testing::Values(Change{1, 1, 1, 1, false}, Change{2, 1, 2, 1, false},
+                                         Change{4, 1, 2, 1, false}, Change{2, 1, 4, 1, false},
+                                         Change{1, 2, 1, 2, false}, Change{2, 2, 2, 2, true}));
 
 }  // namespace
 }  // namespace pipefill

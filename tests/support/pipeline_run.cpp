@@ -40,8 +40,8 @@ RunConfig small_run(int stages, int replicas, int microbatches, const std::strin
   RunConfig config;
   config.run.steps = 3;
   config.run.seed = 7;
-  config.model = {.layers = 3, .channels = 32, .heads = 2, .context = 16, .vocab = 64, .tied = true,
-                  .compute = ComputeType::fp32};
+  config.model = {
+      .layers = 3, .channels = 32, .heads = 2, .context = 16, .vocab = 64, .tied = true, .compute = ComputeType::fp32};
   config.data.vocab = 64;
   config.data.validation_tokens = 0;
   config.parallel.stages = stages;
@@ -111,7 +111,8 @@ PipelineResult run_over_loopback(const RunConfig& config, Hdf5Thread& hdf5, Loop
       [&](Transport& transport) {
         PipelineResult mine = run_rank(config, transport, hdf5);
         const std::lock_guard lock(mutex);
-        if (transport.rank().value == 0) joined.losses = mine.losses, joined.norms = mine.norms, joined.validation_loss = mine.validation_loss;
+        if (transport.rank().value == 0)
+          joined.losses = mine.losses, joined.norms = mine.norms, joined.validation_loss = mine.validation_loss;
         for (auto& [name, values] : mine.tensors) {
           const auto [found, is_new] = joined.tensors.try_emplace(name, values);
           // Replicas, and both sides of a tied embedding, must hold the same bits (a ZeRO-1 shard only its own rows).

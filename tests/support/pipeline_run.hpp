@@ -23,7 +23,8 @@ struct PipelineResult {
   double validation_loss = 0;
 };
 
-/// A small model that steps in milliseconds: L=3 C=32 H=2 T=16 V=64, synthetic data, two threads' worth of work at most.
+/// A small model that steps in milliseconds: L=3 C=32 H=2 T=16 V=64, synthetic data, two threads' worth of work at
+/// most.
 RunConfig small_run(int stages, int replicas, int microbatches, const std::string& schedule);
 
 /// Called on every rank when its steps are done.
