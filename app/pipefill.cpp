@@ -2,10 +2,12 @@
 #include <mpi.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "base/error.hpp"
 #include "comm/cluster.hpp"
@@ -41,8 +43,8 @@ int fail(ExitCode code, const std::string& text) {
   const bool with_mpi =
       MPI_Initialized(&started) == MPI_SUCCESS && MPI_Finalized(&ended) == MPI_SUCCESS && started && !ended;
   if (with_mpi) (void)MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  if (text.empty())
-    std::fflush(nullptr);
+  if (text.empty())  // mpirun ends the job at the first exit: leave the rank that tells it the time to do so
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
   else if (with_mpi)
     std::fprintf(stderr, "pipefill: rank %d: error: %s\n", rank, text.c_str());
   else

@@ -6,6 +6,7 @@
 set -euo pipefail
 program=${1:-build/release/app/pipefill}
 steps=${2:-40}
+# shellcheck source=jobscripts/mpirun_settings.sh
 . "$(dirname "$0")/../../jobscripts/mpirun_settings.sh"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

@@ -1,3 +1,4 @@
+// The transport cases over threads, buffered and synchronous, and what only the loopback has: faults, aborts.
 #include <gtest/gtest.h>
 
 #include <chrono>

@@ -13,40 +13,10 @@
 #include "comm/tied_exchange.hpp"
 #include "comm/transfer_time.hpp"
 #include "comm/wait.hpp"
+#include "tests/comm/transport_tools.hpp"
 
 namespace pipefill {
 namespace {
-
-using Buffer = std::vector<std::byte>;
-
-/// Bytes that tell who sent which message and where in it one is.
-Buffer pattern(std::size_t size, int sender, int message) {
-  Buffer bytes(size);
-  for (std::size_t i = 0; i < size; ++i) {
-    bytes[i] = static_cast<std::byte>(
-        (i * 31 + static_cast<std::size_t>(sender) * 7 + static_cast<std::size_t>(message) * 13 + (i >> 8)) & 0xff);
-  }
-  return bytes;
-}
-
-ProcessLayout pipeline(const Transport& transport) { return {transport.size(), 1}; }
-
-Waiter make_waiter(const Transport& transport, Nanoseconds deadline = std::chrono::seconds(30)) {
-  return Waiter(pipeline(transport), transport.rank(), {WaitMethod::sleep, deadline, nullptr});
-}
-
-RankId next(const Transport& t) { return {(t.rank().value + 1) % t.size()}; }
-RankId previous(const Transport& t) { return {(t.rank().value + t.size() - 1) % t.size()}; }
-
-void finish(Transport& transport, Request request, WaitKind kind = WaitKind::receive) {
-  Waiter waiter = make_waiter(transport);
-  waiter.wait(transport, request, {kind, {-1}, {}, 0});
-}
-
-void meet(Transport& transport) {
-  std::int64_t ignored = 0;
-  finish(transport, transport.all_reduce_max(0, ignored), WaitKind::collective);
-}
 
 void one_tag_is_first_in_first_out(Transport& t) {
   constexpr int kMessages = 20;
