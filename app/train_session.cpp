@@ -164,7 +164,7 @@ ExitCode TrainSession::run_from(const StartingPoint& start) {
   std::optional<RunReporter> reporter;
   if (is_first()) {
     replace_file(directory_.deck(), state.deck);
-    reporter.emplace(directory_, status_);
+    reporter.emplace(directory_, status_, hdf5_);
   }
   Checkpointer checkpointer(directory_.checkpoints(), config_.checkpoint.keep, ranks_, hdf5_);
   TrainerSettings settings = trainer_settings(config_, plan, layout_.replica_of(cluster_.rank()));
@@ -181,7 +181,7 @@ ExitCode TrainSession::run_from(const StartingPoint& start) {
   const TrainingResult result = trainer.run();
 
   board_->doing({.kind = ActivityKind::finishing});
-  compare_with_plan(plan, trainer, reporter ? &reporter->metrics : nullptr);
+  compare_with_plan(plan, trainer, reporter ? &*reporter : nullptr);
   const std::vector<ClockReading> clocks = measure_clock_offsets(transport_, waiter_, clock_domains());
   const ClockReading& mine = clocks[static_cast<std::size_t>(cluster_.rank().value)];
   const Nanoseconds ended = now();
@@ -189,6 +189,7 @@ ExitCode TrainSession::run_from(const StartingPoint& start) {
   trace->close(ended, ClockOffset{mine.at, mine.offset, mine.uncertainty});
   status_.step = result.state.step;
   status_.last_checkpoint = checkpointer.last_good_step();
+  if (reporter) reporter->flush();
   return end_run(result);
 }
 
@@ -282,22 +283,22 @@ RankDescription TrainSession::describe_rank(const std::vector<ClockReading>& clo
   return rank;
 }
 
-void TrainSession::compare_with_plan(const RunPlan& plan, Trainer& trainer, MetricsFile* metrics) {
+void TrainSession::compare_with_plan(const RunPlan& plan, Trainer& trainer, RunReporter* reporter) {
   RankServices services = trainer.services();
   const CostModel costs = gather_measured_costs(plan.training, trainer.profiler(), hop_, services);
   const Profiler& profiler = trainer.profiler();
-  if (metrics == nullptr || profiler.step_time().count() == 0) return;
+  if (reporter == nullptr || profiler.step_time().count() == 0) return;
   const Timeline priced = price(plan.training, costs);
   const double measured_bubbles = to_seconds(trainer.bubbles()) / (to_seconds(profiler.step_time()) * layout_.ranks());
   log_->info("median step {} (priced from the measured costs: {}), bubble fraction {:.1f}% (priced: {:.1f}%)",
              format_duration(profiler.step_time()), format_duration(priced.makespan), 100 * measured_bubbles,
              100 * priced.bubble_fraction);
-  metrics->append({{"schema", 1},
-                   {"attempt", status_.attempt},
-                   {"measured_step_time_ns", profiler.step_time().count()},
-                   {"priced_step_time_ns", priced.makespan.count()},
-                   {"measured_bubble_fraction", measured_bubbles},
-                   {"priced_bubble_fraction", priced.bubble_fraction}});
+  reporter->append_metrics({{"schema", 1},
+                            {"attempt", status_.attempt},
+                            {"measured_step_time_ns", profiler.step_time().count()},
+                            {"priced_step_time_ns", priced.makespan.count()},
+                            {"measured_bubble_fraction", measured_bubbles},
+                            {"priced_bubble_fraction", priced.bubble_fraction}});
 }
 
 void TrainSession::tell_failure(const std::string& reason, ExitCode code) noexcept {

@@ -39,8 +39,8 @@ class TrainSession {
   RunDescription describe_run(const RunPlan& plan, int attempt) const;
   RankDescription describe_rank(const std::vector<ClockReading>& clocks) const;
   ExitCode end_run(const TrainingResult& result);
-  /// Median step and bubbles against price() of the measured costs; collective, told where `metrics` is there.
-  void compare_with_plan(const RunPlan& plan, Trainer& trainer, MetricsFile* metrics);
+  /// Median step and bubbles against price() of the measured costs; collective, told where `reporter` is there.
+  void compare_with_plan(const RunPlan& plan, Trainer& trainer, RunReporter* reporter);
   void tell_failure(const std::string& reason, ExitCode code) noexcept;
   void summarise_trace();
   bool is_first() const { return cluster_.rank().value == 0; }

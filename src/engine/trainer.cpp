@@ -36,6 +36,20 @@ std::vector<double> add_over_ranks(const std::vector<double>& mine, RankServices
 
 }  // namespace
 
+void RunReporter::append_metrics(nlohmann::json line) {
+  files_.post([this, line = std::move(line)] { metrics_.append(line); });
+}
+
+void RunReporter::write_status_later(const Log& log) {
+  files_.post([run = directory, now = status, log] {
+    try {
+      write_status(run, now);
+    } catch (const FileError& error) {
+      log->warn("{}; the run goes on", error.what());
+    }
+  });
+}
+
 Trainer::Trainer(const TrainerSettings& settings, RunState state, Stage& stage, const TokenData& data,
                  RankServices& services, SpanRecorder& spans, Checkpointer* checkpointer, RunReporter* reporter,
                  Watchdog* watchdog)
@@ -182,7 +196,7 @@ void Trainer::report_step(Nanoseconds step_time) {
                       {"tokens", report.tokens},
                       {"tokens_per_second", static_cast<double>(report.tokens) / to_seconds(step_time)}};
   if (report.bubble_fraction) line["bubble_fraction_last_step"] = *report.bubble_fraction;
-  reporter_->metrics.append(line);
+  reporter_->append_metrics(std::move(line));
   reporter_->status.eta = report.eta;
   write_status_now_and_then(state_.step <= 1);
   spans_.close(EventKind::other);
@@ -195,11 +209,7 @@ void Trainer::write_status_now_and_then(bool now_please) {
   last_status_ = now();
   status.step = state_.step;
   if (checkpointer_ != nullptr) status.last_checkpoint = checkpointer_->last_good_step();
-  try {
-    write_status(reporter_->directory, status);
-  } catch (const FileError& error) {
-    services_.log->warn("{}; the run goes on", error.what());
-  }
+  reporter_->write_status_later(services_.log);
 }
 
 void Trainer::adapt_deadlines() {
@@ -251,7 +261,7 @@ std::optional<Validation> Trainer::validate() {
                         {"validation_standard_error", result.standard_error},
                         {"validation_tokens", result.tokens}};
     if (const auto entropy = data_.entropy_rate()) line["entropy_rate"] = *entropy;
-    reporter_->metrics.append(line);
+    reporter_->append_metrics(std::move(line));
     display_.finish();
     services_.log->info(
         "step {} held-out loss {:.4f} +- {:.4f} over {} tokens{}", state_.step, result.loss, result.standard_error,

@@ -13,6 +13,7 @@
 #include "engine/progress.hpp"
 #include "engine/run_directory.hpp"
 #include "engine/update.hpp"
+#include "storage/hdf5_thread.hpp"
 
 namespace pipefill {
 
@@ -48,13 +49,29 @@ struct TrainingResult {
   bool finished() const { return stop_reason.empty(); }
 };
 
-/// Files of the run that rank 0 keeps up to date; null on other ranks and in tests.
-struct RunReporter {
-  RunReporter(const RunDirectory& run, RunStatus start)
-      : directory(run), metrics(run.metrics()), status(std::move(start)) {}
+/// Files of the run that rank 0 keeps up to date; null on other ranks. A slow disk must not hold up a step, so they are
+/// written by the thread that writes everything else.
+class RunReporter {
+ public:
+  RunReporter(const RunDirectory& run, RunStatus start, Hdf5Thread& files)
+      : directory(run), status(std::move(start)), files_(files), metrics_(run.metrics()) {}
+  ~RunReporter() { flush(); }
+  RunReporter(const RunReporter&) = delete;
+  RunReporter& operator=(const RunReporter&) = delete;
+
+  void append_metrics(nlohmann::json line);
+  void write_status_later(const Log& log);
+  /// Returns when all of it is written.
+  void flush() {
+    files_.run([] {});
+  }
+
   RunDirectory directory;
-  MetricsFile metrics;
   RunStatus status;
+
+ private:
+  Hdf5Thread& files_;
+  MetricsFile metrics_;
 };
 
 class Trainer {

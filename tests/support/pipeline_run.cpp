@@ -71,7 +71,7 @@ PipelineResult run_rank(const RunConfig& config, Transport& transport, Hdf5Threa
   });
   Checkpointer checkpointer(directory.checkpoints(), config.checkpoint.keep, ranks, hdf5);
   std::optional<RunReporter> reporter;
-  if (me.value == 0) reporter.emplace(directory, RunStatus{});
+  if (me.value == 0) reporter.emplace(directory, RunStatus{}, hdf5);
 
   RunState state;
   state.deck = print_deck(config);
@@ -99,6 +99,7 @@ PipelineResult run_rank(const RunConfig& config, Transport& transport, Hdf5Threa
     result.tensors["moment1/" + name].assign(moments.first.begin(), moments.first.end());
     result.tensors["moment2/" + name].assign(moments.second.begin(), moments.second.end());
   }
+  reporter.reset();
   if (me.value == 0) read_metrics(directory.metrics(), result);
   return result;
 }
