@@ -112,6 +112,7 @@ def main():
         if everything:
             results.append(situation(program, work, "third save, failing calls", [1, 2], 3, 1, ["fail"]))
             results.append(situation(program, work, "first save", [], 1, 1, ["kill", "fail"]))
+            results.append(situation(program, work, "second save", [1], 2, 1, ["kill"]))
             results.append(situation(program, work, "a step saved again", [1, 2], 2, 2, ["kill", "fail"]))
     points, bad = (sum(column) for column in zip(*results))
     print("%d points, %d bad" % (points, bad))
