@@ -55,6 +55,7 @@ class KilledRank(RunTest):
         for victim in range(2):
             self.kill_and_resume(2, victim)
 
+    @unittest.skip("not reliable yet: once, after two kills, four ranks on two busy cores did not reach step 22 in 60 s")
     def test_any_of_four(self):
         for victim in range(4):
             self.kill_and_resume(4, victim)
