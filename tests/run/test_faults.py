@@ -5,6 +5,7 @@ import os
 import random
 import signal
 import time
+import unittest
 
 from harness import DIVERGED, FINISHED, LOST_PEER, RunTest, is_alive, rank_pids
 
