@@ -43,10 +43,17 @@ WaitMethod wait_method(WaitChoice choice, const CoreShare& cores) {
   return cores.ranks_per_core > 1 ? WaitMethod::yield : WaitMethod::spin;
 }
 
+/// The ranks of this host with this rank's mask divide it; one whose launcher gave it cores of its own keeps them.
 CoreShare claim_cores(const Cluster& cluster, bool bind) {
-  if (bind) return bind_rank(cluster.mine().local_rank, cluster.mine().local_size);
-  return share_of_cores(std::vector(static_cast<std::size_t>(cluster.mine().local_size), allowed_cores()),
-                        cluster.mine().local_rank);
+  const std::vector<int> mine = allowed_cores();
+  std::vector<std::vector<int>> allowed;
+  for (const RankId rank : cluster.local_ranks()) {
+    const bool same = cluster.ranks()[static_cast<std::size_t>(rank.value)].core_mask == cluster.mine().core_mask;
+    allowed.push_back(same ? mine : std::vector<int>{});
+  }
+  const CoreShare share = share_of_cores(allowed, cluster.mine().local_rank);
+  if (bind) bind_to(share);
+  return share;
 }
 
 Bytes memory_limit(const RunConfig& config, const Cluster& cluster) {

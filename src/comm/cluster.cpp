@@ -25,6 +25,7 @@ namespace {
 struct RankCard {
   char host[256];
   char clock_domain[128];
+  char core_mask[1024];
   int pid;
   int host_leader;
   int local_rank;
@@ -45,6 +46,15 @@ std::string clock_domain(const std::string& host) {
   struct stat name_space {};
   const bool known = stat("/proc/self/ns/time", &name_space) == 0;
   return fmt::format("{}/{}", boot, known ? static_cast<unsigned long long>(name_space.st_ino) : 0ULL);
+}
+
+/// This process's affinity, which a launcher may have narrowed to some cores of its own for every rank.
+std::string core_mask() {
+  const std::string key = "Cpus_allowed_list:";
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;)
+    if (word == key && status >> word) return word;
+  return "";
 }
 
 /// True when all ranks come here within the time.
@@ -88,6 +98,7 @@ Cluster::Cluster() {
   check_mpi(MPI_Get_processor_name(host, &length), "read the host's name");
   copy_text(card.host, host);
   copy_text(card.clock_domain, clock_domain(host));
+  copy_text(card.core_mask, core_mask());
   card.pid = getpid();
   MPI_Comm local = MPI_COMM_NULL;
   check_mpi(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank_.value, MPI_INFO_NULL, &local),
@@ -103,7 +114,7 @@ Cluster::Cluster() {
             "gather the ranks' hosts");
   for (int r = 0; r < size; ++r) {
     const RankCard& c = cards[static_cast<std::size_t>(r)];
-    ranks_.push_back({{r}, c.host, c.pid, {c.host_leader}, c.local_rank, c.local_size, c.clock_domain});
+    ranks_.push_back({{r}, c.host, c.pid, {c.host_leader}, c.local_rank, c.local_size, c.clock_domain, c.core_mask});
   }
 }
 

@@ -18,6 +18,7 @@ struct RankInfo {
   int local_rank = 0;  ///< position among the ranks of its host (MPI_Comm_split_type, no launcher's variables)
   int local_size = 1;
   std::string clock_domain;  ///< equal for ranks that share CLOCK_MONOTONIC (boot id and time namespace)
+  std::string core_mask{};   ///< processors it may run on at start, as the kernel prints them ("0-3,8"): for comparing
 };
 
 /// MPI from MPI_Init_thread to MPI_Finalize. Make exactly one, on the main thread, and destroy it last.

@@ -18,8 +18,8 @@ struct CoreShare {
 
 /// The share of local rank `local_rank`, where allowed[i] are the cores local rank i may run on. Ranks with the same
 /// mask (a launcher that does not bind) divide it: the i-th of n takes the i-th contiguous share, the first ones one
-/// core more where it does not divide. A launcher that did bind ranks to different masks has decided: each keeps its
-/// own.
+/// core more where it does not divide; other ranks' lists count only as equal to this one's or not. A launcher that did
+/// bind ranks to different masks has decided: each keeps its own.
 CoreShare share_of_cores(std::span<const std::vector<int>> allowed, int local_rank);
 
 /// Binds this process, all threads it starts later included, to these cores (all their allowed hardware threads).
