@@ -1,12 +1,13 @@
 """Kills a save at each of its system calls (strace injection) and looks at what is left: the newest whole checkpoint is
 the new one or the one before, its content is right, and nothing needs a hand. With --all also the first save, a save that
-replaces a step, and calls that fail with ENOSPC or EIO instead of killing. Needs root and strace, else skipped (77)."""
+replaces a step, and calls that fail with ENOSPC, EIO or EDQUOT instead of killing. Needs root and strace, else skipped (77)."""
 import collections, os, re, shutil, subprocess, sys, tempfile
 
 CALLS = ["openat", "write", "pwrite64", "pread64", "fsync", "close", "mkdir", "rename", "renameat2", "unlink", "unlinkat",
          "ftruncate", "fstat", "newfstatat", "getdents64", "sync_file_range", "statfs", "lseek", "read", "rmdir"]
 FAILING = {"openat": "ENOSPC", "write": "ENOSPC", "pwrite64": "ENOSPC", "fsync": "EIO", "mkdir": "ENOSPC",
            "rename": "EIO", "ftruncate": "EIO", "unlinkat": "EIO"}
+QUOTA = ("openat", "write", "pwrite64", "fsync", "mkdir", "rename")
 
 
 def skip(why):
@@ -41,13 +42,13 @@ def save(program, directory, step, attempt, injection=None, log=None):
 
 
 def newest(program, directory):
-    """Step of the newest whole checkpoint, 0 for none; None when something is wrong."""
+    """(step, attempt) of the newest whole checkpoint, () for none; None when something is wrong."""
     result = subprocess.run([program, directory, "check"], capture_output=True, text=True, timeout=60)
     text = result.stdout.strip()
     if result.returncode != 0:
         print("  check:", result.returncode, text, result.stderr)
         return None
-    return 0 if text == "none" else int(text)
+    return () if text == "none" else tuple(int(word) for word in text.split())
 
 
 def count_calls(program, base, work, step, attempt):
@@ -77,20 +78,22 @@ def situation(program, work, name, base_steps, step, attempt, actions):
     points = bad = committed = 0
     for action in actions:
         for call, count in sorted(totals.items()):
-            what = "signal=KILL" if action == "kill" else "error=" + FAILING.get(call, "")
-            if action == "fail" and call not in FAILING:
+            if (action == "fail" and call not in FAILING) or (action == "quota" and call not in QUOTA):
                 continue
+            what = {"kill": "signal=KILL", "fail": "error=" + FAILING.get(call, ""), "quota": "error=EDQUOT"}[action]
             for nth in range(1, count + 1):
                 run = work + "/run"
                 shutil.copytree(base, run)
                 output, status = save(program, run, step, attempt, "%s:%s:when=%d" % (call, what, nth))
                 after = newest(program, run)
                 points += 1
-                right = after in (before, step) and (after == step or output != "saved\n")
+                new = (step, attempt)
+                right = after in (before, new) and (after == new or output != "saved\n")
                 right = right and status == (-9 if action == "kill" else 0)
                 leftovers = [n for n in os.listdir(run) if n.startswith(".")]
-                again = save(program, run, step, attempt + 1)[0] == "saved\n" and newest(program, run) == step
-                committed += after == step
+                again = save(program, run, step, attempt + 1)[0] == "saved\n"
+                again = again and newest(program, run) == (step, attempt + 1)
+                committed += after == new
                 if not right or leftovers or not again:
                     bad += 1
                     print("BAD: %s, %s at %s %d: newest %s, status %s, output %r, left %s, saves again: %s" %
@@ -110,10 +113,10 @@ def main():
     with tempfile.TemporaryDirectory(prefix="pipefill-kill-") as work:
         results = [situation(program, work, "third save, with pruning", [1, 2], 3, 1, ["kill"])]
         if everything:
-            results.append(situation(program, work, "third save, failing calls", [1, 2], 3, 1, ["fail"]))
-            results.append(situation(program, work, "first save", [], 1, 1, ["kill", "fail"]))
+            results.append(situation(program, work, "third save, failing calls", [1, 2], 3, 1, ["fail", "quota"]))
+            results.append(situation(program, work, "first save", [], 1, 1, ["kill", "fail", "quota"]))
             results.append(situation(program, work, "second save", [1], 2, 1, ["kill"]))
-            results.append(situation(program, work, "a step saved again", [1, 2], 2, 2, ["kill", "fail"]))
+            results.append(situation(program, work, "a step saved again", [1, 2], 2, 2, ["kill", "fail", "quota"]))
     points, bad = (sum(column) for column in zip(*results))
     print("%d points, %d bad" % (points, bad))
     wanted = 500 if everything else 100

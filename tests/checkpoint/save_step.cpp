@@ -1,6 +1,7 @@
-// Saves or checks a checkpoint whose values follow from its step; run by kill_at_every_call.py.
+// Saves or checks a checkpoint whose values follow from its step and attempt; run by kill_at_every_call.py.
 //   save_step DIR save STEP ATTEMPT   says "ready", waits for a line, saves (keep 2), prints "saved" or "failed: ..."
-//   save_step DIR check               prints the newest whole checkpoint's step; status 1 when its content is wrong
+//   save_step DIR check               prints the newest whole checkpoint's step and attempt; status 1 when its content
+//   is wrong
 // A save runs entirely on the HDF5 thread, so that the n-th system call of a kind is the same one every time.
 #include <cstdio>
 #include <iostream>
@@ -15,8 +16,10 @@ using namespace pipefill::testing;
 
 namespace {
 
+Example example_of(std::int64_t step, int attempt) { return Example(static_cast<unsigned>(step * 1000 + attempt)); }
+
 int save_step(const std::string& directory, std::int64_t step, int attempt) {
-  const Example example(static_cast<unsigned>(step));
+  const Example example = example_of(step, attempt);
   const std::vector<TensorSlice> slices = example.owned_by(0, {});
   const SaveRequest request{
       .directory = directory, .state = state_at(step, attempt), .slices = slices, .keep = 2, .inject = {}};
@@ -38,9 +41,9 @@ int check(const std::string& directory) {
   const CheckpointSearch search = find_checkpoint(single_rank(), directory);
   if (!search.damaged.empty()) return std::printf("damaged: %s\n", search.damaged[0].damage[0].text.c_str()), 1;
   if (!search.found) return std::printf("none\n"), 0;
-  const std::int64_t step = search.found->manifest.state.step;
-  if (!holds(*search.found, Example(static_cast<unsigned>(step)))) return std::printf("wrong content\n"), 1;
-  std::printf("%lld\n", static_cast<long long>(step));
+  const RunState& state = search.found->manifest.state;
+  if (!holds(*search.found, example_of(state.step, state.attempt))) return std::printf("wrong content\n"), 1;
+  std::printf("%lld %d\n", static_cast<long long>(state.step), state.attempt);
   return 0;
 }
 
