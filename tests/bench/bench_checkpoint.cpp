@@ -1,6 +1,8 @@
 // Question: how fast is a checkpoint (hashes, HDF5, manifest, fsyncs, rename) beside a plain write + fsync of as many
 // bytes to the same disk? Target: at least 0.80 of it.
 // Command: bench_checkpoint [DIRECTORY] [MiB] [ROUNDS]; the two are interleaved, medians compared.
+// Result (2 cores, virtual disk, 9 rounds, machine at rest): 256 MiB 0.84 and 0.87, 64 MiB 0.84; with 20 other
+// processes computing it fell to 0.69, for hashing then waits for the processor.
 #include <sys/resource.h>
 #include <unistd.h>
 
