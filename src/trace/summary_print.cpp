@@ -49,14 +49,14 @@ std::string bubble_class(std::int16_t kind) {
   return std::string(event_kind_name(static_cast<EventKind>(kind))).substr(std::string("bubble_").size());
 }
 
-std::string number(double value, const char* unit = "") {
-  return std::isnan(value) ? "n/a" : fmt::format("{:.4g}{}", value, unit);
+std::string number(double value, int decimals) {
+  return std::isnan(value) ? "n/a" : fmt::format("{:.{}f}", value, decimals);
 }
 std::string percent(double value) { return std::isnan(value) ? "n/a" : fmt::format("{:.2f} %", 100 * value); }
 std::string time(double seconds) {
-  return std::isnan(seconds) ? "n/a"
-         : seconds < 1       ? fmt::format("{:.3f} ms", 1e3 * seconds)
-                             : fmt::format("{:.3f} s", seconds);
+  if (std::isnan(seconds)) return "n/a";
+  if (seconds >= 1) return fmt::format("{:.3f} s", seconds);
+  return seconds >= 1e-3 ? fmt::format("{:.3f} ms", 1e3 * seconds) : fmt::format("{:.1f} us", 1e6 * seconds);
 }
 
 void print_head(std::string& out, const Summary& summary) {
@@ -70,12 +70,12 @@ void print_head(std::string& out, const Summary& summary) {
   if (steps.count > 0) {
     out += fmt::format("steps {} to {}: median {} (p10 {}, p90 {}), {} tokens/s, loss {} -> {}\n", steps.first,
                        steps.last, time(steps.time_median_s), time(steps.time_p10_s), time(steps.time_p90_s),
-                       number(steps.tokens_per_s), number(steps.loss_first), number(steps.loss_last));
+                       number(steps.tokens_per_s, 0), number(steps.loss_first, 4), number(steps.loss_last, 4));
   } else {
     out += "no step was completed\n";
   }
   if (!std::isnan(summary.model_flops_per_s)) {
-    out += fmt::format("model FLOP rate: {} GFLOP/s ({}), MFU {}\n", number(1e-9 * summary.model_flops_per_s),
+    out += fmt::format("model FLOP rate: {} GFLOP/s ({}), MFU {}\n", number(1e-9 * summary.model_flops_per_s, 1),
                        run.flops_formula,
                        std::isnan(summary.mfu) ? "n/a (the device's peak is not known)" : percent(summary.mfu));
   }
