@@ -95,6 +95,7 @@ void print_times(std::string& out, const Summary& summary) {
       out += '\n';
     };
     const auto amount = [](double value, double whole) {
+      if (std::abs(value) < 5e-7 * whole) value = 0;  // the rounding of a sum, which would show as -0.000
       return fmt::format("{:>10.3f} {:>5.1f}%", value, whole > 0 ? 100 * value / whole : 0.0);
     };
     line("", [](const StageSummary& stage) { return fmt::format("{:>17}", fmt::format("stage {}", stage.stage)); });
