@@ -16,6 +16,7 @@ namespace {
 
 constexpr Nanoseconds kStatusInterval = std::chrono::seconds(1);
 constexpr Nanoseconds kFirstDeadline = std::chrono::minutes(10);  // before a step's length is known
+constexpr Nanoseconds kGrace = std::chrono::seconds(1);           // Open MPI's, from TERM to KILL
 constexpr int kSlowSteps = 8;                                     // a step this many times its p99 is taken for a hang
 
 bool is_due(std::int64_t step, std::int64_t every) { return every > 0 && step % every == 0; }
@@ -158,13 +159,13 @@ std::string Trainer::obey(const Control& agreed) {
       return reason;
     case ControlRequest::terminate: {
       const std::int64_t good = checkpointer_ != nullptr ? checkpointer_->last_good_step().value_or(0) : 0;
-      if (agreed.checkpoint_time <= settings_.grace && saved_step_ != state_.step)
+      if (agreed.checkpoint_time <= kGrace && saved_step_ != state_.step)
         save();
       else if (saved_step_ != state_.step)
         services_.log->warn(
             "step {} is not saved: a checkpoint takes about {} and the grace is {}; the last good one is "
             "of step {} (send USR2 to save and stop)",
-            state_.step, format_duration(agreed.checkpoint_time), format_duration(settings_.grace), good);
+            state_.step, format_duration(agreed.checkpoint_time), format_duration(kGrace), good);
       return reason;
     }
   }

@@ -28,7 +28,6 @@ struct TrainerSettings {
   std::int64_t checkpoint_every = 0;   ///< steps; 0: only when the run stops
   Nanoseconds max_time{0};             ///< 0: no limit
   Nanoseconds started{};               ///< what max_time counts from
-  Nanoseconds grace{1'000'000'000};    ///< from TERM to KILL
   Nanoseconds hang_timeout{10'000'000'000};
   ProgressStyle progress = ProgressStyle::automatic;
   std::int64_t log_every = 10;

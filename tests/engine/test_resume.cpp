@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "support/pipeline_run.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace pipefill {
 namespace {
@@ -14,10 +15,10 @@ struct Change {
   bool shard;
 };
 
-class Resume : public testing::TestWithParam<Change> {
+class Resume : public ::testing::TestWithParam<Change> {
  protected:
   Hdf5Thread hdf5_;
-  ScratchDirectory scratch_;
+  testing::TemporaryDirectory scratch_;
 };
 
 TEST_P(Resume, EqualsAStraightRun) {
@@ -46,9 +47,9 @@ TEST_P(Resume, EqualsAStraightRun) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, Resume,
-                         testing::Values(Change{1, 1, 1, 1, false}, Change{2, 1, 2, 1, false},
-                                         Change{4, 1, 2, 1, false}, Change{2, 1, 4, 1, false},
-                                         Change{1, 2, 1, 2, false}, Change{2, 2, 2, 2, true}));
+                         ::testing::Values(Change{1, 1, 1, 1, false}, Change{2, 1, 2, 1, false},
+                                           Change{4, 1, 2, 1, false}, Change{2, 1, 4, 1, false},
+                                           Change{1, 2, 1, 2, false}, Change{2, 2, 2, 2, true}));
 
 }  // namespace
 }  // namespace pipefill

@@ -5,20 +5,21 @@
 #include <cmath>
 
 #include "support/pipeline_run.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace pipefill {
 namespace {
 
 using namespace testing_support;
 
-class SameBits : public testing::TestWithParam<int> {
+class SameBits : public ::testing::TestWithParam<int> {
  protected:
   PipelineResult run(RunConfig config) {
     config.run.directory = scratch_ / ("run" + std::to_string(count_++));
     return run_over_loopback(config, hdf5_);
   }
   Hdf5Thread hdf5_;
-  ScratchDirectory scratch_;
+  testing::TemporaryDirectory scratch_;
   int count_ = 0;
 };
 
@@ -43,7 +44,7 @@ TEST_P(SameBits, ForEveryCutAndSchedule) {
     ASSERT_TRUE(std::isfinite(one.losses[2]));
     for (const int stages : {1, 2, 4})
       for (const char* schedule : {"gpipe", "1f1b"}) {
-        SCOPED_TRACE(testing::Message() << "P=" << stages << " " << schedule << " tied=" << tied);
+        SCOPED_TRACE(::testing::Message() << "P=" << stages << " " << schedule << " tied=" << tied);
         RunConfig config = base;
         config.parallel.stages = stages;
         config.schedule.name = schedule;
@@ -52,7 +53,7 @@ TEST_P(SameBits, ForEveryCutAndSchedule) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Microbatches, SameBits, testing::Values(1, 2, 3, 8));
+INSTANTIATE_TEST_SUITE_P(Microbatches, SameBits, ::testing::Values(1, 2, 3, 8));
 
 using Close = SameBits;
 

@@ -1,8 +1,5 @@
 #include "support/pipeline_run.hpp"
 
-#include <unistd.h>
-
-#include <cstdlib>
 #include <fstream>
 #include <mutex>
 #include <optional>
@@ -123,17 +120,6 @@ PipelineResult run_over_loopback(const RunConfig& config, Hdf5Thread& hdf5, Loop
       },
       options);
   return joined;
-}
-
-ScratchDirectory::ScratchDirectory() {
-  std::string name = (std::filesystem::temp_directory_path() / "pipefill-test-XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make " + name);
-  path_ = name;
-}
-
-ScratchDirectory::~ScratchDirectory() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
 }
 
 }  // namespace pipefill::testing_support

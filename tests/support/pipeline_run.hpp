@@ -38,17 +38,4 @@ PipelineResult run_rank(const RunConfig& config, Transport& transport, Hdf5Threa
 /// All ranks as threads of this process, results joined.
 PipelineResult run_over_loopback(const RunConfig& config, Hdf5Thread& hdf5, LoopbackOptions options = {});
 
-/// A fresh directory below the system's temporary one, removed at the end.
-class ScratchDirectory {
- public:
-  ScratchDirectory();
-  ~ScratchDirectory();
-  ScratchDirectory(const ScratchDirectory&) = delete;
-  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
-};
-
 }  // namespace pipefill::testing_support
