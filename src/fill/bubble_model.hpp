@@ -1,0 +1,94 @@
+// What is known of a stage's bubbles while the run goes on: how long each slot lasts, how far that can be relied upon,
+// how much of it may be sold to fill work. Fed by every bubble's arrival, filled or not.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "fill/recent_times.hpp"
+#include "schedule/schedule.hpp"
+
+namespace pipefill {
+
+struct BubbleModelSettings {
+  double band = 0.25;              ///< a length further than this share from the median is not like the others ...
+  Nanoseconds tolerance{20'000};   ///< ... unless it is nearer than this
+  double quantile = 0.2;           ///< of the lengths, what is sold of a stable slot
+  double cautious_quantile = 0.0;  ///< the same while a slot is unknown or unstable
+};
+
+/// unknown: too few bubbles seen since the start or the last drift. unstable: often far off (a straggler), or wide.
+enum class SlotTrust { unknown, stable, unstable };
+
+/// What there is to say of one slot. Lengths from the end of the previous instruction to the arrival.
+struct SlotStatistics {
+  Nanoseconds sellable{};  ///< length that lasts with the settings' probability; zero before the first bubble
+  Nanoseconds median{};
+  Nanoseconds shortest{};
+  std::int64_t count = 0;  ///< bubbles seen in all
+  SlotTrust trust = SlotTrust::unknown;
+  Bytes free_memory{};  ///< lowest of the last 32 to 64 bubbles
+};
+
+/// One slot. Far too long lengths wait aside until kDrift in a row agree: one straggler never raises what is sold, a
+/// real change is followed after kDrift bubbles. Far too short ones count at once. Never allocates.
+class BubbleSlotModel {
+ public:
+  static constexpr int kDrift = 4;
+
+  explicit BubbleSlotModel(BubbleClass why = BubbleClass::steady) : why_(why) {}
+
+  void record(Nanoseconds length, Bytes free_memory, const BubbleModelSettings& settings);
+
+  BubbleClass why() const { return why_; }
+  SlotStatistics statistics(const BubbleModelSettings& settings) const;
+  /// How long a bubble lasts in all, given that it has lasted `elapsed` and the input is not there: the sellable length
+  /// for elapsed zero, later the same quantile of the longer ones, at last (longer than all known) `elapsed` itself.
+  Nanoseconds sellable(Nanoseconds elapsed, const BubbleModelSettings& settings) const;
+
+ private:
+  enum class Side { below, within, above };
+  Side side(Nanoseconds length, const BubbleModelSettings& settings) const;
+  SlotTrust trust(const BubbleModelSettings& settings) const;
+
+  BubbleClass why_;
+  RecentTimes lengths_;
+  std::array<Nanoseconds, kDrift> last_{};  ///< as they came, ring by count_
+  Side run_side_ = Side::within;
+  int run_ = 0;                ///< so many in a row on run_side_
+  std::uint32_t strange_ = 0;  ///< one bit for each of the last 32: not within the band
+  std::int64_t count_ = 0;
+  Bytes lowest_now_{INT64_MAX}, lowest_before_{INT64_MAX};
+};
+
+/// All slots of one stage. A slot is named by the position of its Bubble in the stage's program.
+class BubbleModel {
+ public:
+  explicit BubbleModel(const Program& program, BubbleModelSettings settings = {});
+
+  /// A bubble ended. `position` is that of a Bubble in the program. Never allocates.
+  void record(int position, Nanoseconds length, Bytes free_memory) {
+    slot(position).record(length, free_memory, settings_);
+  }
+
+  const std::vector<int>& positions() const { return positions_; }
+  BubbleClass why(int position) const { return slot(position).why(); }
+  SlotStatistics statistics(int position) const { return slot(position).statistics(settings_); }
+  Nanoseconds sellable(int position, Nanoseconds elapsed) const { return slot(position).sellable(elapsed, settings_); }
+
+ private:
+  const BubbleSlotModel& slot(int position) const {
+    return slots_[static_cast<std::size_t>(slot_at_[static_cast<std::size_t>(position)])];
+  }
+  BubbleSlotModel& slot(int position) {
+    return slots_[static_cast<std::size_t>(slot_at_[static_cast<std::size_t>(position)])];
+  }
+
+  BubbleModelSettings settings_;
+  std::vector<int> slot_at_;    ///< position in the program -> index in slots_, -1 where there is no Bubble
+  std::vector<int> positions_;  ///< ascending; parallel to slots_
+  std::vector<BubbleSlotModel> slots_;
+};
+
+}  // namespace pipefill

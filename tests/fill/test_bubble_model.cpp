@@ -1,0 +1,130 @@
+// fill/bubble_model: series of bubbles as runs make them (steady, drifting, with stragglers) against what may be sold.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "fill/bubble_model.hpp"
+
+namespace pipefill {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Bytes kFree{1 << 20};
+const Program kProgram{Bubble{BubbleClass::warm_up}, Forward{}, Bubble{BubbleClass::cool_down}, Backward{}};
+
+Nanoseconds noisy(double mean_us, std::mt19937& random, double deviation = 0.02) {
+  return from_seconds(1e-6 * mean_us * (1 + deviation * std::normal_distribution<>()(random)));
+}
+
+TEST(BubbleModel, SlotsAreTheBubblesOfTheProgram) {
+  BubbleModel model(kProgram);
+  EXPECT_EQ(model.positions(), (std::vector<int>{0, 2}));
+  EXPECT_EQ(model.why(2), BubbleClass::cool_down);
+  EXPECT_EQ(model.statistics(0).sellable, 0ns) << "nothing is sold before it was seen";
+  model.record(2, 5ms, {100});
+  model.record(2, 6ms, {70});
+  EXPECT_EQ(model.statistics(2).count, 2);
+  EXPECT_EQ(model.statistics(2).shortest, 5ms);
+  EXPECT_EQ(model.statistics(2).free_memory, Bytes{70});
+  EXPECT_EQ(model.statistics(2).trust, SlotTrust::unknown);
+  EXPECT_EQ(model.statistics(0).count, 0);
+}
+
+TEST(BubbleModel, SellsALengthThatMostBubblesReach) {
+  std::mt19937 random(1);
+  BubbleModel model(kProgram);
+  int kept = 0;
+  double sold = 0;
+  constexpr int kSteps = 2000;
+  for (int step = 0; step < kSteps; ++step) {
+    const Nanoseconds length = noisy(10'000, random, 0.05);
+    const Nanoseconds sellable = model.statistics(0).sellable;
+    if (step >= 10) kept += sellable <= length ? 1 : 0, sold += to_milliseconds(sellable) / 10;
+    model.record(0, length, kFree);
+  }
+  EXPECT_GT(kept, 0.75 * kSteps);  // the 20 % quantile, estimated from 32
+  EXPECT_GT(sold, 0.93 * kSteps);  // of a normal distribution: 1 - 0.84 * 0.05
+  EXPECT_EQ(model.statistics(0).trust, SlotTrust::stable);
+}
+
+/// Steps after a change of level until sold and median are within 10 % of the new one, and stay there.
+int steps_to_follow(double before_us, double after_us, unsigned seed) {
+  std::mt19937 random(seed);
+  BubbleModel model(kProgram);
+  for (int step = 0; step < 60; ++step) model.record(0, noisy(before_us, random), kFree);
+  int followed = 0;
+  for (int step = 1; step <= 40; ++step) {
+    model.record(0, noisy(after_us, random), kFree);
+    const SlotStatistics slot = model.statistics(0);
+    const bool near = std::abs(1e3 * to_milliseconds(slot.sellable) / after_us - 1) < 0.1 &&
+                      std::abs(1e3 * to_milliseconds(slot.median) / after_us - 1) < 0.1;
+    if (!near) followed = step;
+  }
+  return followed + 1;
+}
+
+TEST(BubbleModel, HalvedAndDoubledBubblesAreFollowedWithinFiveSteps) {
+  for (unsigned seed = 0; seed < 50; ++seed) {
+    EXPECT_LE(steps_to_follow(10'000, 5'000, seed), 5) << seed;
+    EXPECT_LE(steps_to_follow(10'000, 20'000, seed), 5) << seed;
+    EXPECT_LE(steps_to_follow(500, 1'000, seed), 5) << seed;
+    EXPECT_LE(steps_to_follow(500, 250, seed), 5) << seed;
+  }
+}
+
+TEST(BubbleModel, SlowDriftIsFollowedOnTheWay) {
+  for (const double rate : {1.03, 1 / 1.03}) {
+    std::mt19937 random(5);
+    BubbleModel model(kProgram);
+    double level = 10'000;
+    for (int step = 0; step < 100; ++step, level *= step >= 40 ? rate : 1.0) {
+      const SlotStatistics slot = model.statistics(0);
+      if (step >= 40) {
+        EXPECT_LT(1e3 * to_milliseconds(slot.sellable), 1.2 * level) << "sold too long at step " << step;
+        EXPECT_GT(1e3 * to_milliseconds(slot.sellable), 0.6 * level) << "sold too short at step " << step;
+      }
+      model.record(0, noisy(level, random), kFree);
+    }
+  }
+}
+
+TEST(BubbleModel, AStragglersBubblesAreNotSold) {
+  std::mt19937 random(2);
+  BubbleModel model(kProgram), untouched(kProgram);
+  for (int step = 0; step < 300; ++step) {
+    const Nanoseconds length = noisy(10'000, random);
+    model.record(0, step % 10 == 9 ? 5 * length : length, kFree);
+    if (step % 10 != 9) untouched.record(0, length, kFree);
+    if (step > 40) {
+      EXPECT_LE(model.statistics(0).sellable, untouched.statistics(0).sellable) << step;
+    }
+    EXPECT_LE(model.statistics(0).sellable, 11ms) << step;
+  }
+  // One in ten is rare; one in four is a straggler at work, and the slot is told apart.
+  EXPECT_EQ(model.statistics(0).trust, SlotTrust::stable);
+  for (int step = 0; step < 40; ++step) model.record(0, step % 4 == 0 ? 50ms : noisy(10'000, random), kFree);
+  EXPECT_EQ(model.statistics(0).trust, SlotTrust::unstable);
+  EXPECT_LE(model.statistics(0).sellable, 11ms);
+}
+
+TEST(BubbleModel, ABubbleThatGoesOnIsSoldByWhatLongerOnesLasted) {
+  BubbleModel model(kProgram);
+  for (int step = 0; step < 32; ++step) model.record(0, step % 2 == 0 ? 9ms : 11ms, kFree);
+  EXPECT_EQ(model.statistics(0).trust, SlotTrust::stable);
+  EXPECT_EQ(model.sellable(0, 0ns), 9ms);
+  EXPECT_EQ(model.sellable(0, 9500us), 11ms);
+  EXPECT_EQ(model.sellable(0, 12ms), 12ms) << "nothing is known of bubbles that long";
+}
+
+TEST(BubbleModel, MemoryIsForgottenToo) {
+  BubbleModel model(kProgram);
+  model.record(0, 1ms, {10});
+  for (int step = 0; step < 31; ++step) model.record(0, 1ms, {1000});
+  EXPECT_EQ(model.statistics(0).free_memory, Bytes{10});
+  for (int step = 0; step < 33; ++step) model.record(0, 1ms, {1000});
+  EXPECT_EQ(model.statistics(0).free_memory, Bytes{1000});
+}
+
+}  // namespace
+}  // namespace pipefill
