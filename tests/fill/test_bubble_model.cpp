@@ -74,7 +74,7 @@ TEST(BubbleModel, HalvedAndDoubledBubblesAreFollowedWithinFiveSteps) {
 }
 
 TEST(BubbleModel, SlowDriftIsFollowedOnTheWay) {
-  for (const double rate : {1.03, 1 / 1.03}) {
+  for (const double rate : {1.02, 1 / 1.02}) {
     std::mt19937 random(5);
     BubbleModel model(kProgram);
     double level = 10'000;
