@@ -66,7 +66,7 @@ int main() {
   for (int stage = 0; stage < kStages; ++stage) executors.push_back(stage_of_1f1b(stage, kStages));
   const PlanSettings plan{.guard = std::chrono::microseconds(50)};
 
-  fmt::print("{:>8} {:>10} {:>12} {:>12} {:>12} {:>8}\n", "jobs", "policy", "assign", "plan cycles", "decisions",
+  fmt::print("{:>8} {:>10} {:>12} {:>12} {:>12} {:>8} {:>14}\n", "jobs", "policy", "assign", "plan cycles", "decisions",
              "used");
   for (const std::size_t queued : {std::size_t{1000}, std::size_t{10'000}}) {
     std::vector<const FillJobInfo*> queue;
@@ -87,8 +87,14 @@ int main() {
         for (const BubbleBudget& bubble : cycle) room += to_seconds(usable(bubble, plan));
       }
       const double planned = bench::seconds(CLOCK_THREAD_CPUTIME_ID);
-      fmt::print("{:>8} {:>10} {:>9.0f} ms {:>9.0f} ms {:>12} {:>6.1f} %\n", queued, policy_name(which),
-                 1e3 * (assigned - start), 1e3 * (planned - assigned), decisions.size(), 100 * used / room);
+      std::vector<FillExecutor> busy = executors;
+      for (FillExecutor& executor : busy) executor.room = 0, executor.busy = std::chrono::minutes(10);
+      busy.front().room = 1;
+      const auto one = assign_jobs(queue, busy, {}, plan, settings, std::chrono::hours(1));
+      const double freed = bench::seconds(CLOCK_THREAD_CPUTIME_ID);
+      fmt::print("{:>8} {:>10} {:>9.0f} ms {:>9.0f} ms {:>12} {:>6.1f} % {:>11.1f} ms\n", queued, policy_name(which),
+                 1e3 * (assigned - start), 1e3 * (planned - assigned), decisions.size(), 100 * used / room,
+                 1e3 * (freed - planned) / static_cast<double>(one.size()));
     }
   }
 }

@@ -1,0 +1,130 @@
+#include "fill/strategy.hpp"
+
+#include <array>
+
+namespace pipefill {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Nanoseconds kFreeRidePoll = 10ms;  // PAPER.md, "What its code shows", as are the next ones
+constexpr Nanoseconds kFreeRidePause = 5ms;
+constexpr Nanoseconds kFreeRideRound = 10ms;
+constexpr double kFreeRideBudget = 1.2;
+
+Nanoseconds rounded_up(Nanoseconds time, Nanoseconds unit) {
+  return unit <= 0ns ? time : (time + unit - 1ns) / unit * unit;
+}
+
+}  // namespace
+
+const char* strategy_name(FillStrategy strategy) {
+  switch (strategy) {
+    case FillStrategy::none:
+      return "none";
+    case FillStrategy::naive:
+      return "naive";
+    case FillStrategy::idle_priority:
+      return "idle-priority";
+    case FillStrategy::freeride:
+      return "freeride";
+    case FillStrategy::pipefill:
+      return "pipefill";
+    case FillStrategy::adaptive:
+      return "adaptive";
+  }
+  return "";
+}
+
+Nanoseconds ChunkRule::budget(Nanoseconds measured) const {
+  const Nanoseconds scaled{static_cast<std::int64_t>(static_cast<double>(measured.count()) * factor)};
+  return rounded_up(scaled, round_to);
+}
+
+StrategyTraits traits_of(FillStrategy strategy) {
+  StrategyTraits traits;
+  switch (strategy) {
+    case FillStrategy::none:
+      traits.runs_jobs = false;
+      break;
+    case FillStrategy::naive:
+      traits.gated = false;
+      traits.worker_class = WorkerClass::normal;
+      break;
+    case FillStrategy::idle_priority:
+      traits.gated = false;
+      break;
+    case FillStrategy::freeride:
+      // FreeRide's side task shares the device with the main job in the normal class; it ends by itself.
+      traits.worker_class = WorkerClass::normal;
+      traits.fixed_after_profile = true;
+      traits.on_arrival = OnArrival::run_on;
+      traits.rule = {kFreeRideBudget, kFreeRideRound, kFreeRidePause};
+      traits.poll = kFreeRidePoll;
+      break;
+    case FillStrategy::pipefill:
+      traits.worker_class = WorkerClass::normal;
+      traits.fixed_after_profile = true;
+      traits.on_arrival = OnArrival::run_on;
+      traits.gaps = InnerGaps::leave;
+      break;
+    case FillStrategy::adaptive:
+      break;
+  }
+  return traits;
+}
+
+GrantDecider::GrantDecider(StrategySettings settings, const BubbleModel& model)
+    : settings_(settings), traits_(traits_of(settings.strategy)), model_(model) {
+  if (!model.positions().empty()) fixed_.resize(static_cast<std::size_t>(model.positions().back()) + 1);
+}
+
+void GrantDecider::end_profile() {
+  profiled_ = true;
+  std::array<Nanoseconds, 5> shortest_of_class;
+  shortest_of_class.fill(Nanoseconds::max());
+  for (const int position : model_.positions()) {
+    Nanoseconds& shortest = shortest_of_class[static_cast<std::size_t>(model_.why(position))];
+    shortest = std::min(shortest, model_.statistics(position).shortest);
+  }
+  for (const int position : model_.positions())
+    fixed_[static_cast<std::size_t>(position)] = settings_.strategy == FillStrategy::freeride
+                                                     ? shortest_of_class[static_cast<std::size_t>(model_.why(position))]
+                                                     : model_.statistics(position).median;
+}
+
+Nanoseconds GrantDecider::length(int position, Nanoseconds elapsed) const {
+  if (traits_.gaps == InnerGaps::leave && model_.why(position) == BubbleClass::steady) return 0ns;
+  return traits_.fixed_after_profile ? fixed_[static_cast<std::size_t>(position)] : model_.sellable(position, elapsed);
+}
+
+PlanSettings GrantDecider::plan_settings() const {
+  const bool pipefill = settings_.strategy == FillStrategy::pipefill;
+  return {.guard = traits_.fixed_after_profile ? 0ns : guard_, .fill_fraction = pipefill ? settings_.fill_fraction : 1};
+}
+
+Grant GrantDecider::decide(int position, Nanoseconds begin, Nanoseconds now, Bytes free_memory) const {
+  Grant grant{.memory = free_memory, .on_arrival = traits_.on_arrival, .rule = traits_.rule};
+  if (!traits_.runs_jobs) return grant;
+  if (!traits_.gated) {
+    grant.gate = Gate::open;
+    grant.deadline = Nanoseconds::max();
+    return grant;
+  }
+  if (!profiled_) return grant;
+  const BubbleBudget bubble{position, model_.why(position), length(position, now - begin), free_memory};
+  grant.deadline = begin + usable(bubble, plan_settings());
+  grant.not_before = rounded_up(now, traits_.poll);
+  if (traits_.rule.fits(shortest_chunk_, grant.not_before, grant.deadline) && grant.not_before < grant.deadline)
+    grant.gate = Gate::until_deadline;
+  return grant;
+}
+
+BubbleCycle GrantDecider::cycle() const {
+  BubbleCycle made;
+  for (const int position : model_.positions())
+    made.push_back({position, model_.why(position), length(position, 0ns), model_.statistics(position).free_memory});
+  return made;
+}
+
+}  // namespace pipefill

@@ -1,0 +1,109 @@
+// The fill strategies, ours and the baselines it is compared with, as what they are: what a worker may do in a bubble.
+// One object serves one stage; `decide` is called at every bubble and never allocates.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "fill/bubble_model.hpp"
+#include "fill/plan_fill.hpp"
+
+namespace pipefill {
+
+/// none: no fill work. naive: the job runs all the time beside the main job. idle_priority: the same in the kernel's
+/// idle class. freeride: FreeRide (arXiv 2409.06941) as its artifact does it. pipefill: PipeFill (arXiv 2410.07192),
+/// fixed plan. adaptive: ours.
+enum class FillStrategy { none, naive, idle_priority, freeride, pipefill, adaptive };
+const char* strategy_name(FillStrategy strategy);
+
+/// The operating system's scheduling class of the worker.
+enum class WorkerClass { normal, idle };
+
+/// closed: nothing may run. until_deadline: chunks that fit before the deadline. open: at any time, in bubbles or not.
+enum class Gate { closed, until_deadline, open };
+
+/// When the main job's input arrives: stop at the end of the running chunk, or run on to the deadline.
+enum class OnArrival { stop, run_on };
+
+/// How the worker judges and paces chunks. The time a chunk is taken to need is its measured time x `factor`, rounded
+/// up to whole `round_to` (zero: not rounded).
+struct ChunkRule {
+  double factor = 1;
+  Nanoseconds round_to{};
+  Nanoseconds pause_after{};  ///< asleep after every chunk
+
+  Nanoseconds budget(Nanoseconds measured) const;
+  /// Whether a chunk may start at `now`.
+  bool fits(Nanoseconds measured, Nanoseconds now, Nanoseconds deadline) const {
+    return now + budget(measured) <= deadline;
+  }
+};
+
+/// What a worker may do in one bubble. Times on the rank's monotonic clock.
+struct Grant {
+  Gate gate = Gate::closed;
+  Nanoseconds not_before{};  ///< FreeRide notices a bubble at its next poll
+  Nanoseconds deadline{};
+  Bytes memory{};  ///< of a chunk and the states of the jobs together
+  OnArrival on_arrival = OnArrival::stop;
+  ChunkRule rule{};
+
+  bool open_at(Nanoseconds now) const { return gate == Gate::open || (gate == Gate::until_deadline && now < deadline); }
+};
+
+/// What holds of a strategy whatever the bubble.
+struct StrategyTraits {
+  bool runs_jobs = true;             ///< false: no worker is ever started
+  bool gated = true;                 ///< false: the worker runs from its start until it is told to end
+  bool fixed_after_profile = false;  ///< bubbles are measured in the profiling steps and never again
+  WorkerClass worker_class = WorkerClass::idle;
+  OnArrival on_arrival = OnArrival::stop;
+  InnerGaps gaps = InnerGaps::use;
+  ChunkRule rule{};
+  Nanoseconds poll{};  ///< bubbles are noticed at whole multiples of this on the clock only; zero: at once
+};
+StrategyTraits traits_of(FillStrategy strategy);
+
+struct StrategySettings {
+  FillStrategy strategy = FillStrategy::adaptive;
+  double fill_fraction = 0.68;  ///< pipefill: of each bubble (PAPER.md: before slowdown passed 2 %)
+};
+
+class GrantDecider {
+ public:
+  /// `model` is the stage's; it must outlive this.
+  GrantDecider(StrategySettings settings, const BubbleModel& model);
+
+  /// The profiling steps are over: what freeride (shortest bubble per class) and pipefill (median per slot) will sell
+  /// from now on is what the model has now. Nothing is sold before this call, by any gated strategy.
+  void end_profile();
+  /// Of the adaptive strategy: left unused at the end of every bubble (GuardController::guard).
+  void set_guard(Nanoseconds guard) { guard_ = guard; }
+  /// The shortest chunk that waits to be run: shorter budgets wake nobody. Zero: unknown.
+  void set_shortest_chunk(Nanoseconds time) { shortest_chunk_ = time; }
+
+  /// A bubble began at `begin`, it is `now`, and the input is not there. Asked again when the deadline is past and the
+  /// input still is not there (adaptive sells more if longer bubbles are known, else closed). `free_memory`: beside the
+  /// main job in this bubble.
+  Grant decide(int position, Nanoseconds begin, Nanoseconds now, Bytes free_memory) const;
+
+  /// The stage's cycle as this strategy sells it, for the planner: lengths before guard, memory as seen.
+  BubbleCycle cycle() const;
+  /// What plan_* is to leave unused, to match `decide`.
+  PlanSettings plan_settings() const;
+  const StrategyTraits& traits() const { return traits_; }
+
+ private:
+  /// How long the bubble is taken to last, in all, given that it has lasted `elapsed`; before guard and fill fraction.
+  Nanoseconds length(int position, Nanoseconds elapsed) const;
+
+  StrategySettings settings_;
+  StrategyTraits traits_;
+  const BubbleModel& model_;
+  std::vector<Nanoseconds> fixed_;  ///< by position in the program
+  bool profiled_ = false;
+  Nanoseconds guard_{0};
+  Nanoseconds shortest_chunk_{0};
+};
+
+}  // namespace pipefill
