@@ -78,12 +78,13 @@ class BubbleModel {
   Nanoseconds sellable(int position, Nanoseconds elapsed) const { return slot(position).sellable(elapsed, settings_); }
 
  private:
-  const BubbleSlotModel& slot(int position) const {
-    return slots_[static_cast<std::size_t>(slot_at_[static_cast<std::size_t>(position)])];
+  std::size_t index(int position) const {
+    PF_EXPECT(position >= 0 && position < static_cast<int>(slot_at_.size()));
+    PF_EXPECT(slot_at_[static_cast<std::size_t>(position)] >= 0);
+    return static_cast<std::size_t>(slot_at_[static_cast<std::size_t>(position)]);
   }
-  BubbleSlotModel& slot(int position) {
-    return slots_[static_cast<std::size_t>(slot_at_[static_cast<std::size_t>(position)])];
-  }
+  const BubbleSlotModel& slot(int position) const { return slots_[index(position)]; }
+  BubbleSlotModel& slot(int position) { return slots_[index(position)]; }
 
   BubbleModelSettings settings_;
   std::vector<int> slot_at_;    ///< position in the program -> index in slots_, -1 where there is no Bubble

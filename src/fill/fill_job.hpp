@@ -17,10 +17,9 @@ struct MachineRate {
   double bytes_per_second = 1e10;
 };
 
-/// The slower of computing and moving: the roofline of Williams, Waterman, Patterson (CACM 52-4, 2009).
-inline Nanoseconds predict_time(double flops, double bytes, const MachineRate& rate) {
-  return from_seconds(std::max(flops / rate.flops_per_second, bytes / rate.bytes_per_second));
-}
+/// The slower of computing and moving: the roofline of Williams, Waterman, Patterson (CACM 52-4, 2009). Between 1 us
+/// and an hour; 1 ms for a chunk that says nothing (no flops, no bytes): it is measured as soon as it has run.
+Nanoseconds predict_time(double flops, double bytes, const MachineRate& rate);
 
 enum class CostSource { predicted, measured };
 
@@ -57,12 +56,11 @@ struct FillConfiguration {
   FillChunk price(const ChunkRun& run) const {
     return {run.cost_class, times[static_cast<std::size_t>(run.cost_class)].time(), run.memory, run.samples};
   }
+  /// Chunks as a kind describes them (pipefill_fill_chunk), behind the last one. A cost class that nobody has measured
+  /// is predicted by the slowest of its chunks. Error (65) for values no plan can be made with.
+  void append(const ChunkRun& run, double flops, double bytes, const MachineRate& rate);
   /// Sum of the chunks' times from `done` on, with the device for itself.
-  Nanoseconds remaining_time(std::int64_t done) const {
-    Nanoseconds sum{0};
-    chunks.total(done, [&](const ChunkRun& run, std::int64_t count) { sum += price(run).time * count; });
-    return sum;
-  }
+  Nanoseconds remaining_time(std::int64_t done) const;
 };
 
 /// Finished chunks of a job. Only grows: an older report than what is known changes nothing.

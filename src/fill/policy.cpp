@@ -12,6 +12,7 @@ namespace pipefill {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kLongest = 1e8;  // seconds, three years: longer jobs are all the same
 
 ScoreWeights weights_of(FillPolicy policy, const PolicySettings& settings) {
   switch (policy) {
@@ -35,6 +36,7 @@ ScoreWeights weights_of(FillPolicy policy, const PolicySettings& settings) {
 struct Outlook {
   double seconds = kNever;  ///< to the end, wall time of the main job
   int configuration = 0;
+  double work = 0;  ///< seconds of fill time to the end
 };
 
 /// A job's standing for one executor; the larger one wins.
@@ -77,7 +79,12 @@ class Assignment {
     for (std::size_t j = 0; j < queue_.size(); ++j) {
       if (!waiting_[j]) continue;
       const CycleRate rate = best_rate(*queue_[j], executors_[e].cycle, plan_);
-      outlooks_[e][j] = {rate.cycles * to_seconds(executors_[e].step_time), rate.configuration};
+      if (rate.used == Nanoseconds{0}) {
+        outlooks_[e][j] = {};
+        continue;
+      }
+      outlooks_[e][j] = {std::min(kLongest, rate.cycles * to_seconds(executors_[e].step_time)), rate.configuration,
+                         rate.cycles * to_seconds(rate.used)};
     }
   }
 
@@ -188,7 +195,7 @@ class Assignment {
                             format_duration(from_seconds(outlooks_[shards[0]][j].seconds)));
       decisions_.push_back({queue_[j]->id, static_cast<int>(e), outlook.configuration, static_cast<std::int64_t>(shard),
                             static_cast<std::int64_t>(shards.size()), score, expected, std::move(text)});
-      owner_seconds_[queue_[j]->owner] += to_seconds(expected);
+      owner_seconds_[queue_[j]->owner] += outlook.work / count;
     }
     waiting_[j] = false;
     for (const std::size_t e : shards) {

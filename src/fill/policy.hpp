@@ -59,9 +59,9 @@ struct FillDecision {
 };
 
 /// One decision for every executor with room, as long as there are jobs that fit (chunk time and memory, best_rate);
-/// jobs come from `queue`, never twice except as shards. `owner_time`: fill time every owner had so far.
-/// `now` is on the clock of the arrivals and deadlines. Same input, same decisions: ties go to the earlier arrival,
-/// then to the smaller id. Takes about (jobs x executors) best_rate.
+/// jobs come from `queue`, never twice except as shards. `owner_time`: fill time every owner had so far; what is
+/// assigned here is added as the call goes on. `now` is on the clock of the arrivals and deadlines. Same input, same
+/// decisions: ties go to the earlier arrival, then to the smaller id. Takes about (jobs x executors) best_rate.
 std::vector<FillDecision> assign_jobs(const std::vector<const FillJobInfo*>& queue, std::vector<FillExecutor> executors,
                                       const std::map<std::string, Nanoseconds>& owner_time, const PlanSettings& plan,
                                       const PolicySettings& settings, Nanoseconds now);

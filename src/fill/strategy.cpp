@@ -104,7 +104,8 @@ PlanSettings GrantDecider::plan_settings() const {
 }
 
 Grant GrantDecider::decide(int position, Nanoseconds begin, Nanoseconds now, Bytes free_memory) const {
-  Grant grant{.memory = free_memory, .on_arrival = traits_.on_arrival, .rule = traits_.rule};
+  Grant grant{
+      .ask_again = Nanoseconds::max(), .memory = free_memory, .on_arrival = traits_.on_arrival, .rule = traits_.rule};
   if (!traits_.runs_jobs) return grant;
   if (!traits_.gated) {
     grant.gate = Gate::open;
@@ -115,6 +116,7 @@ Grant GrantDecider::decide(int position, Nanoseconds begin, Nanoseconds now, Byt
   const BubbleBudget bubble{position, model_.why(position), length(position, now - begin), free_memory};
   grant.deadline = begin + usable(bubble, plan_settings());
   grant.not_before = rounded_up(now, traits_.poll);
+  if (!traits_.fixed_after_profile && bubble.length > now - begin) grant.ask_again = begin + bubble.length;
   if (traits_.rule.fits(shortest_chunk_, grant.not_before, grant.deadline) && grant.not_before < grant.deadline)
     grant.gate = Gate::until_deadline;
   return grant;

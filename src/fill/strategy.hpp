@@ -44,7 +44,8 @@ struct Grant {
   Gate gate = Gate::closed;
   Nanoseconds not_before{};  ///< FreeRide notices a bubble at its next poll
   Nanoseconds deadline{};
-  Bytes memory{};  ///< of a chunk and the states of the jobs together
+  Nanoseconds ask_again{};  ///< when `decide` may say more, if the input is still not there; the end of time: never
+  Bytes memory{};           ///< of a chunk and the states of the jobs together
   OnArrival on_arrival = OnArrival::stop;
   ChunkRule rule{};
 
@@ -82,9 +83,8 @@ class GrantDecider {
   /// The shortest chunk that waits to be run: shorter budgets wake nobody. Zero: unknown.
   void set_shortest_chunk(Nanoseconds time) { shortest_chunk_ = time; }
 
-  /// A bubble began at `begin`, it is `now`, and the input is not there. Asked again when the deadline is past and the
-  /// input still is not there (adaptive sells more if longer bubbles are known, else closed). `free_memory`: beside the
-  /// main job in this bubble.
+  /// A bubble began at `begin`, it is `now`, and the input is not there. Asked again at the grant's `ask_again`:
+  /// adaptive sells more as long as it knows of longer bubbles. `free_memory`: beside the main job in this bubble.
   Grant decide(int position, Nanoseconds begin, Nanoseconds now, Bytes free_memory) const;
 
   /// The stage's cycle as this strategy sells it, for the planner: lengths before guard, memory as seen.

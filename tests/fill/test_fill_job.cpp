@@ -1,8 +1,11 @@
 // fill/chunk_sequence, fill/fill_job, fill/recent_times: against plain lists that keep everything.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
 #include <random>
 
+#include "base/error.hpp"
 #include "fill/fill_job.hpp"
 
 namespace pipefill {
@@ -80,6 +83,32 @@ TEST(FillJob, CostsArePredictedUntilMeasuredThenMedians) {
   EXPECT_EQ(configuration.remaining_time(0), 25ms);
   EXPECT_EQ(configuration.remaining_time(6), 10ms);
   EXPECT_EQ(configuration.remaining_time(7), 0ms);
+}
+
+TEST(FillJob, WhatAKindSaysIsPricedOrRefused) {
+  FillConfiguration configuration;
+  const MachineRate rate{.flops_per_second = 1e9, .bytes_per_second = 1e9};
+  configuration.append({.count = 3, .cost_class = 1, .memory = {8}, .samples = 1}, 2e6, 0, rate);
+  configuration.append({.count = 1, .cost_class = 1, .memory = {8}, .samples = 1}, 1e6, 0, rate);
+  configuration.append({.count = 1, .cost_class = 0}, 0, 0, rate);
+  configuration.append({.count = 1, .cost_class = 2}, 1e300, 0, rate);
+  EXPECT_EQ(configuration.chunks.size(), 6);
+  EXPECT_EQ(configuration.times[1].time(), 2ms) << "the slowest of the class";
+  EXPECT_EQ(configuration.times[0].time(), 1ms) << "nothing said";
+  EXPECT_EQ(configuration.times[2].time(), 1h) << "an absurd claim";
+  configuration.append({.count = std::int64_t{1} << 52, .cost_class = 2}, 1e300, 0, rate);
+  EXPECT_GT(configuration.remaining_time(0), 100 * 365 * 24h) << "and no overflow";
+  const auto refused = [&](ChunkRun run, double flops, double bytes) {
+    EXPECT_THROW(configuration.append(run, flops, bytes, rate), Error);
+  };
+  refused({.count = std::int64_t{1} << 53}, 1, 1);
+  refused({.cost_class = -1}, 1, 1);
+  refused({.cost_class = 1 << 20}, 1, 1);
+  refused({.memory = {-1}}, 1, 1);
+  refused({.samples = std::nan("")}, 1, 1);
+  refused({}, -1, 1);
+  refused({}, 1, std::numeric_limits<double>::infinity());
+  EXPECT_EQ(configuration.times.size(), 3U);
 }
 
 TEST(FillJob, ProgressOnlyGrows) {

@@ -93,13 +93,35 @@ TEST(Strategy, AdaptiveFollowsGuardsAndUsesInnerGaps) {
   EXPECT_EQ(stage.at(1).gate, Gate::closed) << "no chunk fits";
   EXPECT_EQ(stage.at(3, 65ms).gate, Gate::closed) << "no chunk fits any more";
   EXPECT_EQ(stage.at(3, 64ms).gate, Gate::until_deadline);
+  EXPECT_EQ(stage.at(3).ask_again, 1070ms);
   EXPECT_EQ(stage.at(3, 75ms).gate, Gate::closed) << "longer than any known";
+  EXPECT_EQ(stage.at(3, 75ms).ask_again, Nanoseconds::max());
   stage.run(5, 2);
   EXPECT_EQ(stage.at(3).deadline, 1034ms);
   const BubbleCycle cycle = stage.decider.cycle();
   EXPECT_EQ(cycle[1].length, 2ms);
   EXPECT_EQ(1000ms + usable(cycle[3], stage.decider.plan_settings()), stage.at(3).deadline);
 }
+
+TEST(Strategy, AdaptiveSellsMoreOfABubbleThatGoesOn) {
+  BubbleModel model(kProgram);
+  GrantDecider decider({}, model);
+  for (int step = 0; step < 32; ++step) model.record(3, step % 2 == 0 ? 50ms : 60ms, kFree);
+  decider.end_profile();
+  decider.set_guard(1ms);
+  const Grant grant = decider.decide(3, 1000ms, 1000ms, kFree);
+  EXPECT_EQ(grant.deadline, 1049ms);
+  EXPECT_EQ(grant.ask_again, 1050ms);
+  EXPECT_EQ(decider.decide(3, 1000ms, 1049ms, kFree).gate, Gate::closed) << "it may well end now";
+  const Grant more = decider.decide(3, 1000ms, grant.ask_again, kFree);
+  EXPECT_EQ(more.gate, Gate::until_deadline);
+  EXPECT_EQ(more.deadline, 1059ms);
+  EXPECT_EQ(decider.decide(3, 1000ms, more.ask_again, kFree).gate, Gate::closed);
+}
+
+// What is called at every bubble owns no memory that it could ask for.
+static_assert(std::is_trivially_copyable_v<BubbleSlotModel> && std::is_trivially_copyable_v<Grant> &&
+              std::is_trivially_copyable_v<BubbleBudget> && std::is_trivially_copyable_v<SlotStatistics>);
 
 TEST(Strategy, NamesAreTheDecks) {
   EXPECT_STREQ(strategy_name(FillStrategy::idle_priority), "idle-priority");
