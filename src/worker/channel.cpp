@@ -26,7 +26,7 @@ static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 
 template <class E>
 E load(const std::atomic<std::uint32_t>& word) {
-  return static_cast<E>(word.load(std::memory_order_acquire));
+  return static_cast<E>(word.load(std::memory_order_seq_cst));
 }
 
 }  // namespace
@@ -42,6 +42,7 @@ struct ChannelBlock {
   std::atomic<std::int64_t> deadline_ns{0};
   std::atomic<std::int64_t> memory_bytes{0};
   std::atomic<std::uint64_t> stop_sequence{0};
+  std::atomic<std::int64_t> stop_ns{0};
   std::atomic<std::int64_t> stopped_ns{0};
   std::atomic<std::uint64_t> records_read{0};
 
@@ -134,7 +135,9 @@ std::uint64_t Channel::grant(Nanoseconds deadline, Bytes memory) {
 
 void Channel::stop() {
   const std::uint64_t sequence = block_->grant_sequence.load(std::memory_order_relaxed);
-  if (block_->stop_sequence.exchange(sequence, std::memory_order_acq_rel) == sequence) return;
+  if (must_stop(sequence)) return;
+  block_->stop_ns.store(now().count(), std::memory_order_relaxed);
+  block_->stop_sequence.store(sequence, std::memory_order_seq_cst);
   futex_bump(block_->wake);  // for work that sleeps itself: a program's host
 }
 
@@ -180,6 +183,8 @@ JobReport Channel::report() const {
   return report;
 }
 
+std::uint64_t Channel::reports() const { return block_->reports_written.load(std::memory_order_acquire); }
+Nanoseconds Channel::stopped_at() const { return Nanoseconds{block_->stop_ns.load(std::memory_order_relaxed)}; }
 void Channel::add_stopped(Nanoseconds time) { block_->stopped_ns.fetch_add(time.count(), std::memory_order_relaxed); }
 int Channel::program_group() const { return block_->program_group.load(std::memory_order_acquire); }
 
@@ -195,8 +200,9 @@ void Channel::reset_worker() {
 }
 
 void Channel::set_phase(WorkerPhase phase) {
-  block_->phase.store(static_cast<std::uint32_t>(phase), std::memory_order_release);
-  futex_bump(block_->news);
+  // Sequentially consistent with stop(): either the rank sees `running`, or the worker then sees the stop.
+  block_->phase.store(static_cast<std::uint32_t>(phase), std::memory_order_seq_cst);
+  if (phase != WorkerPhase::running) futex_bump(block_->news);
 }
 
 std::optional<Channel::Posted> Channel::posted() const {
@@ -223,7 +229,7 @@ Grant Channel::granted() const {
 }
 
 bool Channel::must_stop(std::uint64_t sequence) const {
-  return block_->stop_sequence.load(std::memory_order_acquire) >= sequence;
+  return block_->stop_sequence.load(std::memory_order_seq_cst) >= sequence;
 }
 
 std::uint32_t Channel::wake_ticket() const { return block_->wake.load(std::memory_order_acquire); }

@@ -108,8 +108,9 @@ class Channel {
   std::uint64_t grant(Nanoseconds deadline, Bytes memory);
   /// The current grant is over. Idempotent.
   void stop();
-  bool stopped() const;  ///< the current grant was stopped
-  bool parked() const;   ///< the worker does not use the current grant (any more)
+  bool stopped() const;            ///< the current grant was stopped
+  Nanoseconds stopped_at() const;  ///< when the newest stop was said; both sides
+  bool parked() const;             ///< the worker does not use the current grant (any more)
   ParkReason park_reason() const;
   Nanoseconds parked_at() const;  ///< when the worker last parked
   WorkerPhase phase() const;
@@ -125,6 +126,7 @@ class Channel {
   /// Appends the records since the last call.
   void drain(std::vector<ChunkRecord>& records);
   JobReport report() const;
+  std::uint64_t reports() const;  ///< how many reports there have been
   /// Time for which the worker was stopped hard is taken off its chunks.
   void add_stopped(Nanoseconds time);
   /// Process group of a program that the job runs; 0: none. It is stopped with the worker.
@@ -134,7 +136,7 @@ class Channel {
 
   // ---- worker's side (one thread, unless said otherwise) ----
 
-  void set_phase(WorkerPhase phase);
+  void set_phase(WorkerPhase phase);  ///< wakes the rank, unless it is `running`, which the rank need not know
   /// The command that waits to be served, if any.
   struct Posted {
     WorkerCommand command;

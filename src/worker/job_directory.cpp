@@ -74,7 +74,8 @@ JobState JobDirectory::read_state() const {
     state.failures = json.at("failures");
     state.message = json.at("message");
     state.cpu_time = Nanoseconds{json.at("cpu_time_ns").get<std::int64_t>()};
-    state.exclusive_time = Nanoseconds{json.at("exclusive_time_ns").get<std::int64_t>()};
+    state.chunk_time = Nanoseconds{json.at("chunk_time_ns").get<std::int64_t>()};
+    state.failed_at = json.at("failed_at");
     return state;
   } catch (const nlohmann::json::exception& e) {
     throw FileError(ExitCode::damaged_data, path, fmt::format("is damaged: {}", e.what()));
@@ -98,9 +99,10 @@ void JobDirectory::write_state(const JobState& state) const {
                                     {"done", state.done},
                                     {"samples", state.samples},
                                     {"failures", state.failures},
+                                    {"failed_at", state.failed_at},
                                     {"message", state.message},
                                     {"cpu_time_ns", state.cpu_time.count()},
-                                    {"exclusive_time_ns", state.exclusive_time.count()}};
+                                    {"chunk_time_ns", state.chunk_time.count()}};
   // A message may hold any bytes a job wrote: what is no UTF-8 is replaced.
   replace_file(file("state.json"), json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }

@@ -27,9 +27,10 @@ struct JobState {
   std::int64_t chunks = 0, done = 0;
   double samples = 0;
   int failures = 0;
-  std::string message;            ///< why it failed last
-  Nanoseconds cpu_time{0};        ///< in grants, so far
-  Nanoseconds exclusive_time{0};  ///< of the chunks done so far, as the job takes them alone; 0: not measured
+  std::string message;         ///< why it failed last
+  std::int64_t failed_at = 0;  ///< chunks done at that time: progress since then makes up for earlier failures
+  Nanoseconds cpu_time{0};     ///< of it and all it started, in grants
+  Nanoseconds chunk_time{0};   ///< of its chunks without hard stops; run alone, this is its exclusive time
   friend bool operator==(const JobState&, const JobState&) = default;
 };
 

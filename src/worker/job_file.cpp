@@ -93,7 +93,7 @@ std::string take_name(std::string& to, const YamlNode& node) {
 
 std::string take_kind(std::string& to, const std::vector<std::string>& kinds, const YamlNode& node) {
   if (std::string wrong = take_text(to, node); !wrong.empty()) return wrong;
-  if (std::ranges::find(kinds, to) != kinds.end()) return "";
+  if (kinds.empty() || std::ranges::find(kinds, to) != kinds.end()) return "";
   const auto near = nearest(to, kinds);
   return fmt::format("unknown kind '{}'; {}known are {}", to, near ? fmt::format("did you mean '{}'? ", *near) : "",
                      fmt::join(kinds, ", "));

@@ -38,7 +38,8 @@ struct FillJobSpec {
 
 inline constexpr std::int64_t kMaxJobFile = 1 << 20;  ///< bytes
 
-/// Throws DeckError with every problem on a line of its own: "job.yaml:3:7: limits.memory: expected ...".
+/// `kinds` are those known; empty: any. Throws DeckError with every problem on a line of its own: "job.yaml:3:7:
+/// limits.memory: expected ...".
 FillJobSpec parse_fill_job(std::string_view text, const std::string& file, const std::vector<std::string>& kinds);
 /// Missing: FileError 66; larger than kMaxJobFile or no regular file: 65; otherwise as parse_fill_job.
 FillJobSpec read_fill_job(const std::string& path, const std::vector<std::string>& kinds);

@@ -32,6 +32,7 @@ struct Head {
   std::int64_t chunks, state_bytes;
   std::atomic<std::int64_t> done;
   std::atomic<std::int64_t> cpu_ns;
+  std::atomic<std::int64_t> chunk_ns;
 };
 static_assert(sizeof(Head) <= kHeadBytes && std::atomic<std::int64_t>::is_always_lock_free);
 constexpr std::uint32_t kFormat = 1;
@@ -130,7 +131,11 @@ void* JobStateFile::state() const { return static_cast<char*>(at_) + kHeadBytes;
 std::int64_t JobStateFile::done() const { return head_of(at_)->done.load(std::memory_order_acquire); }
 void JobStateFile::set_done(std::int64_t done) { head_of(at_)->done.store(done, std::memory_order_release); }
 Nanoseconds JobStateFile::cpu_time() const { return Nanoseconds{head_of(at_)->cpu_ns.load()}; }
-void JobStateFile::add_cpu_time(Nanoseconds time) { head_of(at_)->cpu_ns.fetch_add(time.count()); }
+Nanoseconds JobStateFile::chunk_time() const { return Nanoseconds{head_of(at_)->chunk_ns.load()}; }
+void JobStateFile::add_times(Nanoseconds cpu, Nanoseconds chunk) {
+  head_of(at_)->cpu_ns.fetch_add(cpu.count(), std::memory_order_relaxed);
+  head_of(at_)->chunk_ns.fetch_add(chunk.count(), std::memory_order_relaxed);
+}
 
 void JobStateFile::sync() const {
   if (::msync(at_, bytes_, MS_SYNC) != 0)

@@ -31,7 +31,8 @@ class JobStateFile {
   /// Chunk `done` is finished: everything before it in program order is in the file before it.
   void set_done(std::int64_t done);
   Nanoseconds cpu_time() const;
-  void add_cpu_time(Nanoseconds time);
+  Nanoseconds chunk_time() const;
+  void add_times(Nanoseconds cpu, Nanoseconds chunk);
   /// Until it is on the disk. FileError 74.
   void sync() const;
 

@@ -24,12 +24,13 @@ enum class FillIsolation { process, in_process };
 
 struct SupervisorSettings {
   FillIsolation isolation = FillIsolation::process;
-  /// The worker process; the channel's descriptor and this process's id are appended to the arguments.
+  /// The worker process (worker_main); descriptor, process id and threads are appended to the arguments.
   std::string program = "/proc/self/exe";
   std::vector<std::string> arguments = {"pipefill", "fill-worker"};
   Nanoseconds grace = std::chrono::microseconds(500);  ///< from stop to hard stop
   Nanoseconds hang = std::chrono::seconds(10);         ///< granted time of one chunk after which the worker is killed
   Nanoseconds back_off = std::chrono::seconds(1);      ///< before the second try; doubled for each further one
+  int threads = 1;                                     ///< of jobs not pinned to another number
   FindKind find_kind = pipefill::find_kind;            ///< for in_process
 };
 
