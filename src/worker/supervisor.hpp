@@ -16,6 +16,7 @@
 #include "base/units.hpp"
 #include "fill_jobs/kind.hpp"
 #include "worker/channel.hpp"
+#include "worker/worker_process.hpp"
 
 namespace pipefill {
 
@@ -24,6 +25,7 @@ enum class FillIsolation { process, in_process };
 
 struct SupervisorSettings {
   FillIsolation isolation = FillIsolation::process;
+  WorkerPriority priority = WorkerPriority::idle;
   /// The worker process (worker_main); descriptor, process id and threads are appended to the arguments.
   std::string program = "/proc/self/exe";
   std::vector<std::string> arguments = {"pipefill", "fill-worker"};

@@ -105,7 +105,7 @@ void Supervisor::Impl::spawn() {
   if (settings_.isolation == FillIsolation::in_process) {
     thread_ = std::thread([shared = channel.share(), this]() mutable {
       ::pthread_setname_np(::pthread_self(), "fill-worker");
-      become_idle_class();
+      if (settings_.priority == WorkerPriority::idle) become_idle_class();
       WorkerLoopOptions options;
       options.is = WorkerIs::thread;
       options.threads = settings_.threads;
@@ -117,7 +117,8 @@ void Supervisor::Impl::spawn() {
   }
   next_spawn_ = now() + kRespawn * (1 << unready_deaths_);
   ++unready_deaths_;  // until it proves to be alive
-  process_ = WorkerProcess::spawn(settings_.program, settings_.arguments, channel.descriptor(), settings_.threads);
+  process_ = WorkerProcess::spawn(settings_.program, settings_.arguments, channel.descriptor(), settings_.threads,
+                                  settings_.priority);
   pid = process_->pid();
   alive_ = true;
 }

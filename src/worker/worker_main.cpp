@@ -44,7 +44,7 @@ int worker_main(int argc, char** argv, FindKind find_kind) {
   const int parent = std::atoi(argv[3]);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) return 0;  // died before it could be said that this dies with it
-  become_idle_class();
+  if (::sched_getscheduler(0) == SCHED_IDLE) become_idle_class();  // of input and output too
   die_first_without_memory();
   ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);  // what a job leaves behind stays below this process

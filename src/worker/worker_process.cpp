@@ -40,7 +40,7 @@ struct SpawnAttributes {
 }  // namespace
 
 WorkerProcess WorkerProcess::spawn(const std::string& program, const std::vector<std::string>& arguments, int channel,
-                                   int threads) {
+                                   int threads, WorkerPriority priority) {
   std::vector<std::string> argv = arguments, environment = fixed_environment();
   for (const int number : {kChannelNumber, static_cast<int>(::getpid()), threads})
     argv.push_back(fmt::format("{}", number));
@@ -60,15 +60,17 @@ WorkerProcess WorkerProcess::spawn(const std::string& program, const std::vector
   sigset_t none, all;
   sigemptyset(&none);
   sigfillset(&all);
-  const sched_param priority{};
+  const sched_param zero{};
   check_spawn(::posix_spawnattr_setflags(&spawn.attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
                                                                 POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSCHEDULER),
               "cannot prepare to spawn");
   check_spawn(::posix_spawnattr_setpgroup(&spawn.attributes, 0), "cannot prepare to spawn");
   check_spawn(::posix_spawnattr_setsigmask(&spawn.attributes, &none), "cannot prepare to spawn");
   check_spawn(::posix_spawnattr_setsigdefault(&spawn.attributes, &all), "cannot prepare to spawn");
-  check_spawn(::posix_spawnattr_setschedpolicy(&spawn.attributes, SCHED_IDLE), "cannot prepare to spawn");
-  check_spawn(::posix_spawnattr_setschedparam(&spawn.attributes, &priority), "cannot prepare to spawn");
+  check_spawn(
+      ::posix_spawnattr_setschedpolicy(&spawn.attributes, priority == WorkerPriority::idle ? SCHED_IDLE : SCHED_OTHER),
+      "cannot prepare to spawn");
+  check_spawn(::posix_spawnattr_setschedparam(&spawn.attributes, &zero), "cannot prepare to spawn");
   pid_t pid = 0;
   check_spawn(::posix_spawn(&pid, program.c_str(), &files.actions, &spawn.attributes, arguments_at.data(),
                             environment_at.data()),

@@ -10,13 +10,17 @@
 
 namespace pipefill {
 
+/// idle: runs only when nobody else wants the core (0.3 % of it beside a busy thread). normal: for comparison.
+enum class WorkerPriority { idle, normal };
+
 class WorkerProcess {
  public:
-  /// posix_spawn (never fork: the rank may hold gigabytes): own process group, idle class from the first instruction,
-  /// fixed environment, no descriptors but `channel` as number 3 and the first three. FileError 74.
-  /// The calling thread must live as long as the process: the kernel ends the child when its creator thread ends.
+  /// posix_spawn (never fork: the rank may hold gigabytes): own process group, idle class from the first instruction
+  /// (unless `priority` is normal), fixed environment, no descriptors but `channel` as number 3 and the first three.
+  /// FileError 74. The calling thread must live as long as the process: the kernel ends the child when its creator
+  /// thread ends.
   static WorkerProcess spawn(const std::string& program, const std::vector<std::string>& arguments, int channel,
-                             int threads);
+                             int threads, WorkerPriority priority);
   WorkerProcess(WorkerProcess&&) = default;
   WorkerProcess& operator=(WorkerProcess&&) = default;
 

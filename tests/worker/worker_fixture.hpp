@@ -33,6 +33,7 @@ class WorkerTest : public ::testing::Test {
   static SupervisorSettings settings() {
     SupervisorSettings s;
     s.arguments = {"test_worker", "fill-worker"};
+    s.priority = WorkerPriority::normal;  // on cores busy with other tests an idle worker would starve for seconds
     s.back_off = 20ms;
     s.hang = 500ms;
     s.grace = 20ms;  // these cores are busy with other tests
