@@ -17,7 +17,8 @@ endif()
 set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -DNDEBUG")
 
 add_library(pipefill_options INTERFACE)
-target_include_directories(pipefill_options INTERFACE "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}")
+target_include_directories(pipefill_options INTERFACE "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}"
+                                                     "${PROJECT_SOURCE_DIR}/include")
 # -fno-math-errno and -fno-trapping-math change no result; -ffast-math would, and is never used.
 target_compile_options(pipefill_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -fno-math-errno -fno-trapping-math)
 target_link_libraries(pipefill_options INTERFACE Threads::Threads)

@@ -52,6 +52,7 @@ typedef struct {
   uint64_t seed;
   int32_t threads;       /* for computing; pinned with the configuration */
   int64_t shard, shards; /* this job does part `shard` of `shards` of the work: 0 of 1 for a whole job */
+  int64_t memory_limit;  /* bytes the job may use in all; 0: not limited */
 } pipefill_fill_setup;
 
 /* One way to run the whole job. Costs that nobody has measured yet are predicted from `flops` and `bytes`. */

@@ -1,0 +1,16 @@
+// The worker process, from its first instruction to its last: what it does to itself so that it never harms its rank,
+// then the loop.
+#pragma once
+
+#include "fill_jobs/kind.hpp"
+
+namespace pipefill {
+
+/// `pipefill fill-worker DESCRIPTOR PARENT THREADS`, a hidden command: argv as main got it. Descriptor of the channel,
+/// process id of the rank, threads for jobs. Returns the exit code. Never calls MPI.
+int worker_main(int argc, char** argv, FindKind find_kind = pipefill::find_kind);
+
+/// The calling thread (and what it starts) gives way to everybody: idle scheduling class, idle input/output class.
+void become_idle_class();
+
+}  // namespace pipefill

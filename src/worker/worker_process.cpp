@@ -1,0 +1,112 @@
+#include "worker/worker_process.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.hpp"
+#include "fill_jobs/program.hpp"
+#include "worker/limits.hpp"
+
+namespace pipefill {
+namespace {
+
+constexpr int kChannelNumber = 3;
+
+void check_spawn(int error, const char* what) {
+  if (error != 0) throw FileError(ExitCode::input_output, "fill worker", system_text(what, error));
+}
+
+struct SpawnFiles {
+  posix_spawn_file_actions_t actions;
+  SpawnFiles() { check_spawn(::posix_spawn_file_actions_init(&actions), "cannot prepare to spawn"); }
+  ~SpawnFiles() { ::posix_spawn_file_actions_destroy(&actions); }
+};
+struct SpawnAttributes {
+  posix_spawnattr_t attributes;
+  SpawnAttributes() { check_spawn(::posix_spawnattr_init(&attributes), "cannot prepare to spawn"); }
+  ~SpawnAttributes() { ::posix_spawnattr_destroy(&attributes); }
+};
+
+}  // namespace
+
+WorkerProcess WorkerProcess::spawn(const std::string& program, const std::vector<std::string>& arguments, int channel,
+                                   int threads, WorkerPriority priority) {
+  std::vector<std::string> argv = arguments, environment = fixed_environment();
+  for (const int number : {kChannelNumber, static_cast<int>(::getpid()), threads})
+    argv.push_back(fmt::format("{}", number));
+  for (const char* name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"})
+    environment.push_back(fmt::format("{}={}", name, threads));
+  std::vector<char*> arguments_at, environment_at;
+  for (std::string& text : argv) arguments_at.push_back(text.data());
+  for (std::string& text : environment) environment_at.push_back(text.data());
+  arguments_at.push_back(nullptr);
+  environment_at.push_back(nullptr);
+
+  SpawnFiles files;
+  check_spawn(::posix_spawn_file_actions_addopen(&files.actions, 0, "/dev/null", O_RDONLY, 0), "cannot prepare files");
+  check_spawn(::posix_spawn_file_actions_adddup2(&files.actions, channel, kChannelNumber), "cannot prepare files");
+  check_spawn(::posix_spawn_file_actions_addclosefrom_np(&files.actions, kChannelNumber + 1), "cannot prepare files");
+  SpawnAttributes spawn;
+  sigset_t none, all;
+  sigemptyset(&none);
+  sigfillset(&all);
+  const sched_param zero{};
+  check_spawn(::posix_spawnattr_setflags(&spawn.attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
+                                                                POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSCHEDULER),
+              "cannot prepare to spawn");
+  check_spawn(::posix_spawnattr_setpgroup(&spawn.attributes, 0), "cannot prepare to spawn");
+  check_spawn(::posix_spawnattr_setsigmask(&spawn.attributes, &none), "cannot prepare to spawn");
+  check_spawn(::posix_spawnattr_setsigdefault(&spawn.attributes, &all), "cannot prepare to spawn");
+  check_spawn(
+      ::posix_spawnattr_setschedpolicy(&spawn.attributes, priority == WorkerPriority::idle ? SCHED_IDLE : SCHED_OTHER),
+      "cannot prepare to spawn");
+  check_spawn(::posix_spawnattr_setschedparam(&spawn.attributes, &zero), "cannot prepare to spawn");
+  pid_t pid = 0;
+  check_spawn(::posix_spawn(&pid, program.c_str(), &files.actions, &spawn.attributes, arguments_at.data(),
+                            environment_at.data()),
+              "cannot start");
+  ProcessFacts facts;
+  read_process(pid, facts);
+  return {{pid, facts.name.started}, FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)))};
+}
+
+const std::vector<ProcessFacts>& WorkerProcess::look_at_children() {
+  std::vector<ProcessFacts> seen = descendants(pid());
+  if (!seen.empty() || children_.empty()) {
+    children_ = std::move(seen);
+  } else {
+    // None below it: they ended, or it did, and those that live on belong to somebody else now.
+    std::erase_if(children_, [](ProcessFacts& child) {
+      ProcessFacts now;
+      return !read_process(child.name.pid, now) || now.name != child.name || now.state == 'Z';
+    });
+  }
+  return children_;
+}
+
+void WorkerProcess::kill_all() {
+  ::kill(-pid(), SIGKILL);
+  ::kill(pid(), SIGKILL);  // in case it left its group
+  for (const ProcessFacts& child : children_) signal_process(child.name, SIGKILL);
+}
+
+std::string WorkerProcess::reap() {
+  siginfo_t info{};
+  while (::waitid(P_PID, static_cast<id_t>(pid()), &info, WEXITED) != 0 && errno == EINTR) {
+  }
+  PidsGroup::remove_of(pid());
+  if (info.si_code == CLD_EXITED) return fmt::format("ended with exit code {}", info.si_status);
+  return fmt::format("was killed by signal {} ({})", info.si_status, ::strsignal(info.si_status));
+}
+
+}  // namespace pipefill

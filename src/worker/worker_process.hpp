@@ -1,0 +1,43 @@
+// A worker process as its rank's helper thread handles it: spawned, watched through a pidfd, signalled with all its
+// children, reaped.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "fill_jobs/process_tree.hpp"
+#include "storage/atomic_file.hpp"
+
+namespace pipefill {
+
+/// idle: runs only when nobody else wants the core (0.3 % of it beside a busy thread). normal: for comparison.
+enum class WorkerPriority { idle, normal };
+
+class WorkerProcess {
+ public:
+  /// posix_spawn (never fork: the rank may hold gigabytes): own process group, idle class from the first instruction
+  /// (unless `priority` is normal), fixed environment, no descriptors but `channel` as number 3 and the first three.
+  /// FileError 74. The calling thread must live as long as the process: the kernel ends the child when its creator
+  /// thread ends.
+  static WorkerProcess spawn(const std::string& program, const std::vector<std::string>& arguments, int channel,
+                             int threads, WorkerPriority priority);
+  WorkerProcess(WorkerProcess&&) = default;
+  WorkerProcess& operator=(WorkerProcess&&) = default;
+
+  int pid() const { return name_.pid; }
+  int descriptor() const { return pidfd_.get(); }  ///< readable when the process has ended
+  /// All below it, with what it left behind when it ended (as far as an earlier call saw them).
+  const std::vector<ProcessFacts>& look_at_children();
+  /// SIGKILL to it and to everything that look_at_children ever saw.
+  void kill_all();
+  /// Waits for its end (which must be near) and says how it came: "was killed by signal 11 (Segmentation fault)".
+  std::string reap();
+
+ private:
+  WorkerProcess(ProcessName name, FileDescriptor pidfd) : name_(name), pidfd_(std::move(pidfd)) {}
+  ProcessName name_;
+  FileDescriptor pidfd_;
+  std::vector<ProcessFacts> children_;
+};
+
+}  // namespace pipefill
