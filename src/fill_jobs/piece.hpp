@@ -9,8 +9,8 @@
 
 namespace pipefill {
 
-/// Aim of a chunk: 0.7 ms at 100 GFLOP/s or 10 GB/s, what a core gives.
-inline constexpr double kChunkFlops = 7e7;
+/// Aim of a chunk: at most 0.5 ms at 100 GFLOP/s or 0.7 ms at 10 GB/s, about what a core gives.
+inline constexpr double kChunkFlops = 5e7;
 inline constexpr double kChunkBytes = 7e6;
 
 /// What oneDNN packs and the attention kernel tiles beside the buffers that a job allocates itself.
