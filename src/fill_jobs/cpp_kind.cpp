@@ -64,9 +64,16 @@ pipefill_fill_configuration named_configuration(std::string_view name) {
   return configuration;
 }
 
-void check_alignment(const void* state) {
+std::span<std::byte> prepared_state(void* state, std::int64_t bytes) {
   if (state == nullptr || reinterpret_cast<std::uintptr_t>(state) % 64 != 0)
     throw Error(ExitCode::bug, fmt::format("the state of a fill job lies at {}, not at a multiple of 64", state));
+  constexpr std::size_t kPage = 4096;
+  const std::span<std::byte> all(static_cast<std::byte*>(state), static_cast<std::size_t>(bytes));
+  for (std::size_t i = 0; i < all.size(); i += kPage) {
+    volatile std::byte* page = &all[i];
+    *page = *page;
+  }
+  return all;
 }
 
 }  // namespace pipefill

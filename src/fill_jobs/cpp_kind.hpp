@@ -31,8 +31,9 @@ std::int32_t fill_result(pipefill_fill_error* error) noexcept;
 /// A configuration whose name is cut to what the struct holds; the other members are left zero.
 pipefill_fill_configuration named_configuration(std::string_view name);
 
-/// Throws unless the state is aligned for the kernels' vectors.
-void check_alignment(const void* state);
+/// The state as the kernels need it: throws unless it is 64-byte aligned; touches every page, so that no chunk pays for
+/// the page faults of a file's mapping (measured: 15 ms in the first chunk that writes a megabyte of new pages).
+std::span<std::byte> prepared_state(void* state, std::int64_t bytes);
 
 namespace cpp_kind {
 
@@ -75,9 +76,8 @@ inline std::int32_t plan(pipefill_fill_job* job, std::int32_t configuration, std
 inline std::int32_t restore(pipefill_fill_job* job, std::int32_t configuration, void* state, std::int64_t done,
                             pipefill_fill_error* error) noexcept {
   return guarded(error, [&] {
-    check_alignment(state);
     const auto bytes = work(job).configurations().at(static_cast<std::size_t>(configuration)).state_bytes;
-    work(job).restore(configuration, {static_cast<std::byte*>(state), static_cast<std::size_t>(bytes)}, done);
+    work(job).restore(configuration, prepared_state(state, bytes), done);
   });
 }
 

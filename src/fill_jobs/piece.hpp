@@ -28,19 +28,17 @@ struct Range {
   std::int64_t end() const { return first + count; }
 };
 
-/// [0, total) in as few parts of at most `most` (at least 1) as it takes, all of about the same size.
-inline std::vector<Range> even_parts(std::int64_t total, std::int64_t most) {
-  const std::int64_t parts =
-      total / std::max<std::int64_t>(most, 1) + (total % std::max<std::int64_t>(most, 1) != 0 ? 1 : 0);
+/// [0, total) in as few parts as it takes, all of about the same size, none much over `most`; they meet at multiples of
+/// `grain`.
+inline std::vector<Range> even_parts(std::int64_t total, std::int64_t most, std::int64_t grain = 1) {
+  const std::int64_t parts = (total + std::max(most, grain) - 1) / std::max(most, grain);
+  const std::int64_t grains = (total + grain - 1) / grain;
   std::vector<Range> ranges;
-  for (std::int64_t i = 0; i < parts; ++i)
-    ranges.push_back({total * i / parts, total * (i + 1) / parts - total * i / parts});
+  for (std::int64_t i = 0; i < parts; ++i) {
+    const std::int64_t first = std::min(total, grains * i / parts * grain);
+    ranges.push_back({first, std::min(total, grains * (i + 1) / parts * grain) - first});
+  }
   return ranges;
-}
-
-/// How many of `cost` make one chunk, at least 1.
-inline std::int64_t per_chunk(const Cost& cost) {
-  return std::max<std::int64_t>(1, static_cast<std::int64_t>(1 / std::max(cost.chunks(), 1e-9)));
 }
 
 /// A product of (n,k) and (k,m) matrices, both read and the result written once.

@@ -43,18 +43,18 @@ struct Piece {
 std::vector<Piece> cut_batch(const ModelShape& shape, std::int64_t B) {
   const double T = shape.context, C = shape.channels, N = static_cast<double>(B) * T;
   std::vector<Piece> pieces{{Part::embedding, 0, {0, B}, {N * C, 12 * N * C}}};
-  const auto add = [&](Part part, int layer, std::int64_t total, std::int64_t most, auto cost) {
-    for (const Range& range : even_parts(total, most))
+  const auto add = [&](Part part, int layer, std::int64_t total, std::int64_t most, std::int64_t grain, auto cost) {
+    for (const Range& range : even_parts(total, most, grain))
       pieces.push_back({part, layer, range, cost(static_cast<double>(range.count)), static_cast<int>(part)});
   };
   for (int l = 0; l < shape.layers; ++l) {
-    add(Part::attention, l, B, rows_per_chunk(attention_cost(shape, 1, T).flops),
+    add(Part::attention, l, B, rows_per_chunk(attention_cost(shape, 1, T).flops), 1,
         [&](double sequences) { return attention_cost(shape, sequences, T); });
-    add(Part::mlp, l, B * shape.context, rows_per_chunk(mlp_cost(shape, 1).flops),
+    add(Part::mlp, l, B * shape.context, rows_per_chunk(mlp_cost(shape, 1).flops), 1,
         [&](double rows) { return mlp_cost(shape, rows); });
   }
   // The final norm is computed again for every piece of the columns: at 64 columns it is a tenth of the work.
-  add(Part::head, 0, shape.vocab, std::max<std::int64_t>(64, rows_per_chunk(2 * N * C)),
+  add(Part::head, 0, shape.vocab, std::max<std::int64_t>(64, rows_per_chunk(2 * N * C)), 16,
       [&](double columns) { return product_cost(N, C, columns); });
   return pieces;
 }

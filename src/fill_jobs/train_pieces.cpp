@@ -11,6 +11,9 @@ namespace {
 constexpr std::int64_t kNormFloats = std::int64_t{1} << 19;
 constexpr std::int64_t kUpdateFloats = std::int64_t{1} << 17;
 
+/// Rows of a weight per piece: multiples keep its rows' gradients on cache lines, and oneDNN's tiles full.
+constexpr std::int64_t kWeightGrain = 16;
+
 class StepCutter {
  public:
   StepCutter(const ParameterLayout& layout, std::int64_t B, std::int64_t M)
@@ -31,8 +34,9 @@ class StepCutter {
 
  private:
   template <class CostOf>
-  void add(TrainPart part, int layer, std::int64_t total, std::int64_t most, const CostOf& cost) {
-    for (const Range& range : even_parts(total, most)) {
+  void add(TrainPart part, int layer, std::int64_t total, std::int64_t most, const CostOf& cost,
+           std::int64_t grain = 1) {
+    for (const Range& range : even_parts(total, most, grain)) {
       // Later microbatches copy the gradients so far.
       const int cost_class = 2 * static_cast<int>(part) + (microbatch_ > 0 ? 1 : 0);
       pieces_.push_back({part, microbatch_, layer, range, cost(static_cast<double>(range.count)), cost_class});
@@ -80,7 +84,7 @@ class StepCutter {
     const auto cost = [&](double r) { return Cost{2 * r * k * n, 4 * (r * k + k * n + copies * r * n)}; };
     const double row_bytes = 4 * copies * n;
     const auto most = std::min(rows_per_chunk(2 * k * n), static_cast<std::int64_t>(kChunkBytes / row_bytes) + 1);
-    add(part, layer, rows, most, cost);
+    add(part, layer, rows, most, cost, kWeightGrain);
   }
 
   const ModelShape shape_;
