@@ -14,6 +14,7 @@
 #include "base/contract.hpp"
 #include "base/error.hpp"
 #include "device/cpu/cpu_device.hpp"
+#include "fill_jobs/batches.hpp"
 #include "fill_jobs/cpp_kind.hpp"
 #include "fill_jobs/half_layer.hpp"
 #include "fill_jobs/job_state.hpp"
@@ -253,31 +254,20 @@ class Score final : public FillWork {
         data_(open(description_, layout_.shape)) {
     if ((description_.format == TokenFormat::synthetic) != (synthetic_ > 0))
       throw DeckError("a score job needs either with.text, a list of files, or with.synthetic, a number of sequences");
-    settings_.batches = parameters.integers("batch", 1, 1024);
+    std::vector<std::int64_t> sizes = parameters.integers("batch", 1, 1024);
     parameters.refuse_others();
+    if (sizes.empty()) sizes = {1, 2, 4};
     const std::int64_t all = synthetic_ > 0 ? synthetic_ : data_.training_samples().value();
-    take_shard(all, setup.shard, setup.shards);
+    const ShardedBatches mine = sharded_batches(std::move(sizes), all, setup.shard, setup.shards);
+    settings_.first = mine.shard.first;
+    settings_.sequences = mine.shard.count;
+    settings_.batches = mine.sizes;
     for (const std::int64_t batch : settings_.batches) plans_.emplace_back(layout_.shape, settings_.sequences, batch);
   }
 
   static TokenData open(DataDescription description, const ModelShape& shape) {
     description.vocab = shape.vocab;
     return open_data(description, shape.context);
-  }
-
-  /// Shards meet where batches of all configurations meet, so that a sequence's row has the same neighbours, and the
-  /// same bits, as in the whole job.
-  void take_shard(std::int64_t all, std::int64_t shard, std::int64_t shards) {
-    if (settings_.batches.empty()) settings_.batches = {1, 2, 4};
-    std::int64_t grain = 1;
-    for (const std::int64_t batch : settings_.batches) grain = std::lcm(grain, batch);
-    if (grain > 1 << 20)
-      throw DeckError(fmt::format("with.batch lists sizes whose common multiple is {}; use powers of two", grain));
-    std::erase_if(settings_.batches, [&](std::int64_t batch) { return batch > std::max(all, std::int64_t{1}); });
-    if (settings_.batches.empty()) settings_.batches = {all};
-    const std::int64_t units = (all + grain - 1) / grain;
-    settings_.first = std::min(all, units * shard / shards * grain);
-    settings_.sequences = std::min(all, units * (shard + 1) / shards * grain) - settings_.first;
   }
 
   const LayerOffsets& layer(const Piece& piece) const { return layout_.layers[static_cast<std::size_t>(piece.layer)]; }
