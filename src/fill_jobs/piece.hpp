@@ -9,9 +9,9 @@
 
 namespace pipefill {
 
-/// Aim of a chunk: at most 0.5 ms at 100 GFLOP/s or 0.7 ms at 10 GB/s, about what a core gives.
+/// Aim of a chunk: 0.5 ms at 100 GFLOP/s and 10 GB/s, about what a core gives.
 inline constexpr double kChunkFlops = 5e7;
-inline constexpr double kChunkBytes = 7e6;
+inline constexpr double kChunkBytes = 5e6;
 
 /// What oneDNN packs and the attention kernel tiles beside the buffers that a job allocates itself.
 inline constexpr std::int64_t kLibraryMemory = 8 << 20;
