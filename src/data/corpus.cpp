@@ -76,6 +76,11 @@ std::int64_t Corpus::training_position(std::int64_t index) const {
   return position_in(training_, order(index % training_samples_), context_);
 }
 
+std::int64_t Corpus::position_in_order(std::int64_t index) const {
+  PF_EXPECT(index >= 0 && index < training_samples_);
+  return position_in(training_, index, context_);
+}
+
 std::int64_t Corpus::validation_position(std::int64_t index) const {
   PF_EXPECT(index >= 0 && index < validation_samples_);
   return position_in(validation_, index, context_);

@@ -38,6 +38,8 @@ class Corpus {
   /// The token at which the training sample number `index` starts. Epoch index / training_samples() has an order of
   /// its own, a permutation by (seed, epoch).
   std::int64_t training_position(std::int64_t index) const;
+  /// The same without the permutation: the index-th training sample of the text; index < training_samples().
+  std::int64_t position_in_order(std::int64_t index) const;
   /// The same for validation, which is read in the text's order; index < validation_samples().
   std::int64_t validation_position(std::int64_t index) const;
 

@@ -116,6 +116,14 @@ void TokenData::read_training(std::int64_t index, std::span<std::int32_t> tokens
     std::get<MarkovSource>(source_).read(MarkovSource::Stream::training, index, tokens);
 }
 
+void TokenData::read_in_order(std::int64_t index, std::span<std::int32_t> tokens) const {
+  PF_EXPECT(static_cast<std::int64_t>(tokens.size()) == context_ + 1);
+  if (const auto* corpus = std::get_if<Corpus>(&source_))
+    corpus->read(corpus->position_in_order(index), tokens);
+  else
+    std::get<MarkovSource>(source_).read(MarkovSource::Stream::training, index, tokens);
+}
+
 void TokenData::read_validation(std::int64_t index, std::span<std::int32_t> tokens) const {
   PF_EXPECT(static_cast<std::int64_t>(tokens.size()) == context_ + 1);
   if (const auto* corpus = std::get_if<Corpus>(&source_))

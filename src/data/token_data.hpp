@@ -52,6 +52,9 @@ class TokenData {
   /// Training sample `index` >= 0, counted from the start of the run over all epochs and ranks. tokens.size() is T+1:
   /// the inputs are the first T, the targets the last T.
   void read_training(std::int64_t index, std::span<std::int32_t> tokens) const;
+  /// Training sample `index`, below training_samples() where that is a number, in the text's own order: for reading a
+  /// text through once. The synthetic source has no order; it gives read_training's.
+  void read_in_order(std::int64_t index, std::span<std::int32_t> tokens) const;
   /// Validation sample `index`, below validation_samples() where that is a number.
   void read_validation(std::int64_t index, std::span<std::int32_t> tokens) const;
 

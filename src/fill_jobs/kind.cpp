@@ -3,13 +3,16 @@
 #include <array>
 
 #include "fill_jobs/command.hpp"
+#include "fill_jobs/generate.hpp"
+#include "fill_jobs/score.hpp"
+#include "fill_jobs/train.hpp"
 
 namespace pipefill {
 namespace {
 
 /// The one table; whoever adds a kind adds it here.
 const auto& all_kinds() {
-  static const std::array kinds{command_kind()};
+  static const std::array kinds{score_kind(), generate_kind(), train_kind(), command_kind()};
   return kinds;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "base/contract.hpp"
 #include "device/device.hpp"
@@ -14,6 +15,7 @@ class Carver {
  public:
   Carver() = default;  ///< counts only; pieces are null
   explicit Carver(const Buffer& buffer) : buffer_(buffer.as<std::byte>()) {}
+  explicit Carver(std::span<std::byte> memory) : buffer_(memory) {}  ///< 64-byte aligned, as Buffers are
 
   template <class T>
   T* take(std::int64_t elements) {

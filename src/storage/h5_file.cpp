@@ -34,6 +34,13 @@ H5Handle with_parents() {
   return list;
 }
 
+/// Without the time of writing: the same values give the same bytes.
+H5Handle without_times() {
+  H5Handle list(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, "H5Pcreate");
+  check_h5(H5Pset_obj_track_times(list.get(), false), "H5Pset_obj_track_times");
+  return list;
+}
+
 H5Handle text_type() {
   H5Handle type(H5Tcopy(H5T_C_S1), H5Tclose, "H5Tcopy");
   check_h5(H5Tset_size(type.get(), H5T_VARIABLE), "H5Tset_size");
@@ -137,7 +144,8 @@ void H5File::write_raw(const std::string& dataset, hid_t memory, hid_t file, con
   const std::string where = place(*this, dataset);
   const H5Handle space = make_space(shape);
   const H5Handle parents = with_parents();
-  H5Handle set(H5Dcreate2(id(), dataset.c_str(), file, space.get(), parents.get(), H5P_DEFAULT, H5P_DEFAULT), H5Dclose,
+  const H5Handle how = without_times();
+  H5Handle set(H5Dcreate2(id(), dataset.c_str(), file, space.get(), parents.get(), how.get(), H5P_DEFAULT), H5Dclose,
                "H5Dcreate2", where);
   if (check_h5(H5Sget_simple_extent_npoints(space.get()), "H5Sget_simple_extent_npoints", where) > 0) {
     check_h5(H5Dwrite(set.get(), memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, values), "H5Dwrite", where);
