@@ -61,6 +61,8 @@ struct StepRecord {
   double loss = kUnknown;   ///< mean over the global batch; NaN on ranks that do not know it
   double learning_rate = kUnknown;
   double gradient_norm = kUnknown;  ///< global, before clipping
+  int filled = -1;                  ///< 1: bubbles were sold; 0: not, for comparison or to measure; -1: no fill work
+  std::int64_t pair = -1;           ///< filled and unfilled steps of one number are compared; -1: in no pair
 };
 
 }  // namespace pipefill

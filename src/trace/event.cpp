@@ -21,9 +21,11 @@ constexpr std::array kNames{"forward",
                             "bubble_cool_down",
                             "bubble_collective",
                             "bubble_step_boundary",
+                            "hand_over",
                             "other",
                             "fill",
-                            "overrun"};
+                            "overrun",
+                            "exclusive"};
 static_assert(kNames.size() == kEventKinds);
 
 }  // namespace
@@ -35,6 +37,6 @@ const char* event_kind_name(EventKind kind) {
 
 bool is_bubble(EventKind kind) { return kind >= EventKind::bubble_warm_up && kind <= EventKind::bubble_step_boundary; }
 
-bool is_fill_work(EventKind kind) { return kind == EventKind::fill || kind == EventKind::overrun; }
+bool is_fill_work(EventKind kind) { return kind >= EventKind::fill; }
 
 }  // namespace pipefill
