@@ -148,17 +148,8 @@ int32_t CommandJob::ended(int status, pipefill_fill_error* error) {
 
 void CommandJob::end_all() {
   if (group() == 0) return;
-  // Killing may let new ones appear (a shell's next command): until nothing is left, but not for ever.
-  for (int pass = 0; pass < 100; ++pass) {
-    ::kill(-group(), SIGKILL);
-    const std::vector<ProcessFacts> left = descendants(::getpid());
-    for (const ProcessFacts& process : left)
-      if (process.state != 'Z') ::kill(process.name.pid, SIGKILL);
-    while (::waitpid(-1, nullptr, WNOHANG) > 0) {
-    }
-    if (left.empty()) break;
-    ::poll(nullptr, 0, 1);
-  }
+  ::kill(-group(), SIGKILL);
+  kill_descendants(::getpid());
   group_.store(0, std::memory_order_release);
   process_ = FileDescriptor();
 }

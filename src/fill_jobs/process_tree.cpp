@@ -3,7 +3,9 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cctype>
@@ -96,6 +98,22 @@ std::vector<ProcessFacts> descendants(int pid) {
     add_children(parent, found);
   }
   return found;
+}
+
+void kill_descendants(int pid) {
+  for (int pass = 0; pass < 200; ++pass) {
+    const std::vector<ProcessFacts> left = descendants(pid);
+    if (left.empty()) return;
+    for (const ProcessFacts& process : left) {
+      // Stopped first, all of them: whoever is stopped forks no more.
+      if (pass == 0)
+        ::kill(process.name.pid, SIGSTOP);
+      else if (process.state != 'Z')
+        ::kill(process.name.pid, SIGKILL);
+      if (process.parent == ::getpid()) ::waitpid(process.name.pid, nullptr, WNOHANG);
+    }
+    if (pass > 0) ::poll(nullptr, 0, 1);
+  }
 }
 
 void signal_process(const ProcessName& process, int signal) {

@@ -30,6 +30,9 @@ struct ProcessFacts {
 std::vector<ProcessFacts> descendants(int pid);
 /// False when there is no such process (any more).
 bool read_process(int pid, ProcessFacts& facts);
+/// SIGKILL to everything below `pid`, again and again until nothing is left (a fork bomb makes new ones while the old
+/// ones end), but not for ever. Those that are this process's own children are waited for.
+void kill_descendants(int pid);
 /// Sends `signal` unless the number belongs to another process by now.
 void signal_process(const ProcessName& process, int signal);
 

@@ -78,7 +78,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 
 std::vector<std::string> fixed_environment() {
   std::vector<std::string> kept;
-  for (const char* name : {"PATH", "HOME", "USER", "LANG", "TMPDIR", "LD_LIBRARY_PATH"})
+  for (const char* name : {"PATH", "HOME", "USER", "LANG", "TMPDIR", "LD_LIBRARY_PATH", kWorkerMark})
     if (const char* value = std::getenv(name)) kept.push_back(fmt::format("{}={}", name, value));
   return kept;
 }

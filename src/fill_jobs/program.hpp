@@ -21,8 +21,11 @@ struct ProgramStart {
 /// there is no such program, 74 when it cannot be started. stdout and stderr are inherited.
 int start_program(const ProgramStart& start);
 
+/// The variable that tells whose worker a process belongs to, also after everybody above it has ended.
+inline constexpr const char* kWorkerMark = "PIPEFILL_FILL_WORKER";
+
 /// What a fill job's processes see of the environment: the caller's PATH, HOME, USER, LANG, TMPDIR and LD_LIBRARY_PATH.
-/// Nothing of MPI, Slurm or LD_PRELOAD gets through.
+/// Nothing of MPI, Slurm or LD_PRELOAD gets through. kWorkerMark does.
 std::vector<std::string> fixed_environment();
 
 }  // namespace pipefill

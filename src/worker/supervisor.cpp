@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,6 +22,8 @@ Supervisor::Impl::Impl(SupervisorSettings settings, Log log)
   bell_ = FileDescriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (bell_.get() < 0)
     throw FileError(ExitCode::input_output, "fill worker", system_text("cannot make eventfd", errno));
+  // Orphans of a killed worker come to this process, so that they can be found and ended.
+  if (settings_.isolation == FillIsolation::process) ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   helper_ = std::thread([this] { help(); });
 }
 

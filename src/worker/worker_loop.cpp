@@ -1,8 +1,8 @@
 #include "worker/worker_loop.hpp"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,12 +39,17 @@ Nanoseconds time_of(const timeval& time) { return Nanoseconds{time.tv_sec * 1'00
 /// Where stdout and stderr go while a job is loaded.
 class OutputFiles {
  public:
-  explicit OutputFiles(const JobDirectory& directory) : saved_{::dup(1), ::dup(2)} {
+  /// What earlier tries wrote is cut to a quarter of the limit in each file, or the next try would have no room.
+  OutputFiles(const JobDirectory& directory, Bytes limit) : saved_{::dup(1), ::dup(2)} {
     for (const int target : {1, 2}) {
       ::fcntl(saved_[target - 1], F_SETFD, FD_CLOEXEC);
       const std::string path = directory.file(target == 1 ? "stdout" : "stderr");
       const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666));
-      if (file.get() >= 0) ::dup2(file.get(), target);
+      if (file.get() < 0) continue;
+      struct stat info {};
+      if (limit.count > 0 && ::fstat(file.get(), &info) == 0 && info.st_size > limit.count / 4)
+        (void)!::ftruncate(file.get(), limit.count / 4);
+      ::dup2(file.get(), target);
     }
   }
   ~OutputFiles() {
@@ -161,16 +166,12 @@ void WorkerLoop::assign(const Channel::Posted& posted) {
     if (!process && spec.kind == "command")
       throw DeckError("a command runs in a process of its own only; set fill.isolation: process");
     if (process) {
-      loaded_->output.emplace(directory);
+      loaded_->output.emplace(directory, spec.limits.output);
       loaded_->pids.emplace(spec.limits.processes);
       loaded_->limits.emplace(spec.limits, Bytes{0});
       loaded_->watch.emplace(directory, spec.limits, [this](const std::string& over) {
         report(JobPhase::failed, over);
-        for (int pass = 0; pass < 20; ++pass) {  // a fork bomb makes new ones while the old ones end
-          const std::vector<ProcessFacts> children = descendants(::getpid());
-          for (const ProcessFacts& child : children) ::kill(child.name.pid, pass == 0 ? SIGSTOP : SIGKILL);
-          if (children.empty()) break;
-        }
+        kill_descendants(::getpid());
         ::_exit(1);
       });
     }
@@ -199,6 +200,7 @@ void WorkerLoop::unload(JobStatus status) {
   }
   channel_.set_program_group(0);
   loaded_.reset();
+  if (options_.is == WorkerIs::process) kill_descendants(::getpid());  // a job's processes end with it
 }
 
 void WorkerLoop::use(const Grant& grant) {
@@ -208,7 +210,7 @@ void WorkerLoop::use(const Grant& grant) {
     reason = run_chunks(grant);
   }
   used_ = grant.sequence;
-  const bool ends = reason == ParkReason::job_ended && loaded_;
+  const bool ends = loaded_ && !has_work();  // whatever parked it: a stop may come right behind the last chunk
   channel_.park(used_, reason, ends ? WorkerPhase::preparing : has_work() ? WorkerPhase::parked : WorkerPhase::idle);
   if (!ends) return;
   guarded([this] { finish(); });

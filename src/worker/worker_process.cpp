@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
@@ -10,8 +11,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 
 #include "base/error.hpp"
 #include "fill_jobs/program.hpp"
@@ -44,6 +48,10 @@ WorkerProcess WorkerProcess::spawn(const std::string& program, const std::vector
   std::vector<std::string> argv = arguments, environment = fixed_environment();
   for (const int number : {kChannelNumber, static_cast<int>(::getpid()), threads})
     argv.push_back(fmt::format("{}", number));
+  static std::atomic<int> count{0};  // several ranks may live in one process
+  const std::string mark = fmt::format("{}={}.{}", kWorkerMark, ::getpid(), ++count);
+  std::erase_if(environment, [](const std::string& variable) { return variable.starts_with(kWorkerMark); });
+  environment.push_back(mark);
   for (const char* name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"})
     environment.push_back(fmt::format("{}={}", name, threads));
   std::vector<char*> arguments_at, environment_at;
@@ -77,7 +85,7 @@ WorkerProcess WorkerProcess::spawn(const std::string& program, const std::vector
               "cannot start");
   ProcessFacts facts;
   read_process(pid, facts);
-  return {{pid, facts.name.started}, FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)))};
+  return {{pid, facts.name.started}, FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))), mark};
 }
 
 const std::vector<ProcessFacts>& WorkerProcess::look_at_children() {
@@ -100,10 +108,27 @@ void WorkerProcess::kill_all() {
   for (const ProcessFacts& child : children_) signal_process(child.name, SIGKILL);
 }
 
+void WorkerProcess::kill_orphans() const {
+  for (int pass = 0; pass < 200; ++pass) {
+    bool left = false;
+    for (const ProcessFacts& process : descendants(::getpid())) {
+      std::ifstream file(fmt::format("/proc/{}/environ", process.name.pid), std::ios::binary);
+      const std::string environment{std::istreambuf_iterator<char>(file), {}};
+      if (environment.find(mark_ + '\0') == std::string::npos) continue;  // a zombie's is empty
+      left = true;
+      ::kill(process.name.pid, SIGKILL);
+      if (process.parent == ::getpid()) ::waitpid(process.name.pid, nullptr, 0);
+    }
+    if (!left) return;
+    ::poll(nullptr, 0, 1);
+  }
+}
+
 std::string WorkerProcess::reap() {
   siginfo_t info{};
   while (::waitid(P_PID, static_cast<id_t>(pid()), &info, WEXITED) != 0 && errno == EINTR) {
   }
+  kill_orphans();
   PidsGroup::remove_of(pid());
   if (info.si_code == CLD_EXITED) return fmt::format("ended with exit code {}", info.si_status);
   return fmt::format("was killed by signal {} ({})", info.si_status, ::strsignal(info.si_status));

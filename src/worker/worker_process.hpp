@@ -28,15 +28,19 @@ class WorkerProcess {
   int descriptor() const { return pidfd_.get(); }  ///< readable when the process has ended
   /// All below it, with what it left behind when it ended (as far as an earlier call saw them).
   const std::vector<ProcessFacts>& look_at_children();
-  /// SIGKILL to it and to everything that look_at_children ever saw.
+  /// SIGKILL to it and to everything that the last look_at_children saw.
   void kill_all();
-  /// Waits for its end (which must be near) and says how it came: "was killed by signal 11 (Segmentation fault)".
+  /// Waits for its end (which must be near), kills what it left behind, and says how it came: "was killed by signal 11
+  /// (Segmentation fault)". Orphans are found where this process is a subreaper, by kWorkerMark in their environment.
   std::string reap();
 
  private:
-  WorkerProcess(ProcessName name, FileDescriptor pidfd) : name_(name), pidfd_(std::move(pidfd)) {}
+  WorkerProcess(ProcessName name, FileDescriptor pidfd, std::string mark)
+      : name_(name), pidfd_(std::move(pidfd)), mark_(std::move(mark)) {}
+  void kill_orphans() const;
   ProcessName name_;
   FileDescriptor pidfd_;
+  std::string mark_;  ///< "PIPEFILL_FILL_WORKER=..." of this one alone
   std::vector<ProcessFacts> children_;
 };
 

@@ -230,7 +230,9 @@ TEST_P(EveryFault, IsRetriedThenQuarantinedAndTheNextJobRuns) {
   EXPECT_EQ(state.status, JobStatus::quarantined);
   EXPECT_EQ(state.failures, 3);
   EXPECT_EQ(state.done, 4);
-  EXPECT_EQ(content(job + "/runs").size(), 4U + 3U) << "three tries of the chunk that fails";
+  // What fills the disk is still there at the second try.
+  const std::size_t tries = std::string(GetParam().fault) == "disk" ? 1 : 3;
+  EXPECT_EQ(content(job + "/runs").size(), 4U + tries) << "tries of the chunk that fails";
   EXPECT_NE(state.message.find(GetParam().word), std::string::npos) << state.message;
 
   const std::string good = make_job("good", "counting", "{chunks: 5}");
