@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -25,7 +26,10 @@ constexpr Nanoseconds kFirstLimit = std::chrono::seconds(10);
 /// mpirun's TERM comes one second after a death.
 constexpr Nanoseconds kReportPatience = std::chrono::milliseconds(500);
 
-/// The state letter of /proc/PID/stat: T is stopped, Z a zombie. '?' when it cannot be read.
+/// Stillness shorter than this is not looked into: /proc costs some microseconds a look.
+constexpr Nanoseconds kUnexamined = std::chrono::seconds(1);
+
+/// The state letter of the main thread in /proc/PID/stat: T is stopped, Z a zombie. '?' when it cannot be read.
 char process_state(int pid) {
   std::string line;
   std::ifstream file(fmt::format("/proc/{}/stat", pid));
@@ -34,15 +38,24 @@ char process_state(int pid) {
   return close != std::string::npos && close + 2 < line.size() ? line[close + 2] : '?';
 }
 
+/// Processor time of a process's main thread so far (/proc/PID/schedstat, first number).
+std::optional<Nanoseconds> processor_time(int pid) {
+  std::ifstream file(fmt::format("/proc/{}/schedstat", pid));
+  std::int64_t time = 0;
+  if (!(file >> time)) return std::nullopt;
+  return Nanoseconds{time};
+}
+
 /// What is remembered about one other rank.
 struct Peer {
   RankId rank;
-  int pidfd = -1;
+  int pidfd = -1;     ///< -1 also where its pid means nothing here
   bool gone = false;  ///< left on purpose
   std::uint64_t heart_beats = 0, progress = 0;
-  Nanoseconds beat_seen{}, progress_seen{};
+  Nanoseconds silent{}, idle{};  ///< time without a heart beat, without progress, as far as the rank is to blame for it
+  std::optional<Nanoseconds> processor;  ///< at the last look, while it stands still
 
-  explicit Peer(const RankState& state) : rank(state.rank), beat_seen(now()), progress_seen(beat_seen) {}
+  explicit Peer(const RankState& state) : rank(state.rank) {}
   Peer(Peer&& other) noexcept { *this = std::move(other); }
   Peer& operator=(Peer&& other) noexcept {
     std::swap(pidfd, other.pidfd);
@@ -50,18 +63,43 @@ struct Peer {
     gone = other.gone;
     heart_beats = other.heart_beats;
     progress = other.progress;
-    beat_seen = other.beat_seen;
-    progress_seen = other.progress_seen;
+    silent = other.silent;
+    idle = other.idle;
+    processor = other.processor;
     return *this;
   }
   ~Peer() {
     if (pidfd >= 0) close(pidfd);
   }
 
-  void look(const RankState& state, Nanoseconds time) {
-    if (state.heart_beats != std::exchange(heart_beats, state.heart_beats)) beat_seen = time;
+  /// After `elapsed` more time.
+  void look(const RankState& state, Nanoseconds elapsed) {
+    const bool beats = state.heart_beats != std::exchange(heart_beats, state.heart_beats);
     const bool excused = state.waiting.kind != WaitKind::none || may_take_long(state.activity.kind);
-    if (state.progress != std::exchange(progress, state.progress) || excused) progress_seen = time;
+    const bool moves = state.progress != std::exchange(progress, state.progress) || excused;
+    if (beats && moves) {
+      silent = idle = {};
+      processor.reset();
+      return;
+    }
+    const Nanoseconds fault = std::max(silent, idle) < kUnexamined ? elapsed : fault_of(state.pid, elapsed);
+    silent = beats ? Nanoseconds{} : silent + fault;
+    idle = moves ? Nanoseconds{} : idle + fault;
+  }
+
+  /// The part of `elapsed` for which the rank itself stood still. A main thread that is ready but given no processor (a
+  /// crowded or throttled machine) or that the kernel keeps waiting for a disk is not hung.
+  Nanoseconds fault_of(int pid, Nanoseconds elapsed) {
+    if (pidfd < 0) return elapsed;
+    const std::optional<Nanoseconds> before = std::exchange(processor, processor_time(pid));
+    switch (process_state(pid)) {
+      case 'D':
+        return {};
+      case 'R':
+        return before && processor ? std::min(elapsed, *processor - *before) : Nanoseconds{};
+      default:
+        return elapsed;
+    }
   }
 };
 
@@ -155,7 +193,7 @@ void Watchdog::run() {
     if (polled[0].revents) return;
 
     const Nanoseconds time = now();
-    const bool stood_still = time - std::exchange(last, time) > kOwnGap;
+    const Nanoseconds elapsed = time - std::exchange(last, time);
     const Nanoseconds limit{limit_ns_.load(std::memory_order_relaxed)};
     for (std::size_t i = 0; i < peers.size() && !reported; ++i) {
       Peer& peer = peers[i];
@@ -169,14 +207,11 @@ void Watchdog::run() {
         report(LossKind::died, state, {});
         break;
       }
-      peer.look(state, time);
-      if (stood_still) peer.beat_seen = peer.progress_seen = time;
-      const Nanoseconds silent = time - peer.beat_seen;
-      const Nanoseconds idle = time - peer.progress_seen;
-      if (silent + kTick > (limit.count() > 0 ? limit : kFirstLimit)) {
-        report(LossKind::hung, state, silent);
-      } else if (limit.count() > 0 && idle > limit) {
-        report(LossKind::hung, state, idle);
+      peer.look(state, elapsed > kOwnGap ? Nanoseconds{} : elapsed);
+      if (peer.silent + kTick > (limit.count() > 0 ? limit : kFirstLimit)) {
+        report(LossKind::hung, state, peer.silent);
+      } else if (limit.count() > 0 && peer.idle > limit) {
+        report(LossKind::hung, state, peer.idle);
       }
     }
   }

@@ -33,7 +33,9 @@ class Watchdog {
 
   /// A rank is hung when its heart does not beat for this time (its process is stopped; 10 s until this is called), or
   /// when, once this was called, its main thread neither moves on nor waits nor does what may_take_long. The engine
-  /// calls it with max(10 s, 8 x p99 step) once it knows its steps.
+  /// calls it with max(10 s, 8 x p99 step) once it knows its steps. Time in which a rank's main thread was ready but
+  /// got no processor, or waited for a disk, does not count against it; nor does time in which this thread itself stood
+  /// still.
   void set_limit(Nanoseconds limit) { limit_ns_.store(limit.count(), std::memory_order_relaxed); }
 
  private:

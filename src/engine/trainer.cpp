@@ -18,6 +18,8 @@ constexpr Nanoseconds kStatusInterval = std::chrono::seconds(1);
 constexpr Nanoseconds kFirstDeadline = std::chrono::minutes(10);  // before a step's length is known
 constexpr Nanoseconds kGrace = std::chrono::seconds(1);           // Open MPI's, from TERM to KILL
 constexpr int kSlowSteps = 8;                                     // a step this many times its p99 is taken for a hang
+// Limits a wait lasts where a watchdog sees every rank: it tells slow from hung, a wait cannot.
+constexpr int kWatchedPatience = 6;
 
 bool is_due(std::int64_t step, std::int64_t every) { return every > 0 && step % every == 0; }
 
@@ -216,8 +218,10 @@ void Trainer::write_status_now_and_then(bool now_please) {
 void Trainer::adapt_deadlines() {
   const Nanoseconds limit = std::max(settings_.hang_timeout, profiler_.longest_step() * kSlowSteps);
   if (watchdog_ != nullptr) watchdog_->set_limit(limit);
-  // Where a watchdog looks on, it tells more about a hang than a wait can; the wait's own deadline comes after it.
-  services_.waiter.set_deadline(watchdog_ != nullptr ? limit * 2 : limit);
+  // A watchdog tells more about a hang than a wait can, so a wait's own deadline comes after it.
+  const bool all_watched = watchdog_ != nullptr && services_.board != nullptr &&
+                           std::ssize(services_.board->ranks()) == services_.layout.ranks();
+  services_.waiter.set_deadline(limit * (all_watched ? kWatchedPatience : watchdog_ != nullptr ? 2 : 1));
 }
 
 std::optional<Validation> Trainer::validate() {

@@ -1,5 +1,6 @@
 // The watchdog over forked children that share a board, without MPI. Limits are short; no absolute time is asserted.
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,21 +16,62 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Rank 1 as a child process that beats its heart, and moves on unless told to be `stuck`.
+/// Leaves the calling process one core and, on it, only what nobody else wants. `core`: of those allowed.
+void run_last_on(int core) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(core, &one);
+  const sched_param none{};
+  if (sched_setaffinity(0, sizeof one, &one) != 0 || sched_setscheduler(0, SCHED_IDLE, &none) != 0) _exit(1);
+}
+
+int some_allowed_core() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  sched_getaffinity(0, sizeof allowed, &allowed);
+  for (int core = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(core, &allowed)) return core;
+  return 0;
+}
+
+/// Keeps one core busy at the ordinary priority.
+class Hog {
+ public:
+  explicit Hog(int core) : pid_(fork()) {
+    if (pid_ != 0) return;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(core, &one);
+    if (sched_setaffinity(0, sizeof one, &one) != 0) _exit(1);
+    for (;;) asm volatile("");
+  }
+  ~Hog() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+
+ private:
+  pid_t pid_;
+};
+
+/// Rank 1 as a child process that beats its heart, and moves on unless told to be `stuck`. With `spinning_on` it never
+/// sleeps, and takes only what that core has to spare.
 class Child {
  public:
-  Child(LivenessBoard& board, ActivityKind activity, bool stuck) : pid_(fork()) {
+  Child(LivenessBoard& board, ActivityKind activity, bool stuck, std::optional<int> spinning_on = std::nullopt)
+      : pid_(fork()) {
     if (pid_ != 0) {
       while (board.state({1}).pid != pid_) usleep(1000);
       return;
     }
+    if (spinning_on) run_last_on(*spinning_on);
     LivenessBoard mine = board.view({1});
     mine.step(4);
     mine.doing({activity, 1, 6});
     mine.waiting(stuck ? WaitSubject{} : WaitSubject{WaitKind::receive, {0}, {Channel::gradient, 1, {2}}, 4});
     for (;;) {
       mine.beat();
-      usleep(10'000);
+      if (!spinning_on) usleep(10'000);
       if (mine.state({0}).finished) {  // the test's word to leave on purpose
         mine.finish();
         _exit(0);
@@ -127,6 +169,22 @@ TEST_F(WatchdogTest, NamesARankThatNeitherWorksNorWaits) {
   ASSERT_TRUE(loss);
   EXPECT_EQ(loss->kind, LossKind::hung);
   EXPECT_EQ(loss->text.find("stopped"), std::string::npos) << loss->text;
+}
+
+TEST_F(WatchdogTest, NamesARankThatSpinsWithoutProgress) {
+  Child child(board_, ActivityKind::forward, true, some_allowed_core());
+  const auto watchdog = watch(2s);
+  const auto loss = losses_.first(60s);
+  ASSERT_TRUE(loss);
+  EXPECT_EQ(loss->kind, LossKind::hung);
+}
+
+TEST_F(WatchdogTest, ARankThatIsGivenNoProcessorIsNotHung) {
+  const int core = some_allowed_core();
+  Child child(board_, ActivityKind::forward, true, core);
+  const Hog hog(core);
+  const auto watchdog = watch(2s);
+  EXPECT_FALSE(losses_.first(6s));
 }
 
 TEST_F(WatchdogTest, AWaitIsNoHang) {

@@ -2,6 +2,7 @@
 # A real Slurm of one node for tests, without systemd, all of its state below one directory and on two ports of its own.
 #   tests/support/slurm_one_node.sh up DIRECTORY     starts it and waits until the node is idle
 #   tests/support/slurm_one_node.sh down DIRECTORY   stops it
+# A requeued job starts again after five seconds, the life time of its credential; usually Slurm waits two minutes.
 # Commands find it with SLURM_CONF=DIRECTORY/slurm.conf.
 # Needs root, and the packages slurmctld, slurmd, slurm-client and munge. A node of at least two CPUs is claimed.
 set -euo pipefail
@@ -30,7 +31,7 @@ SlurmdPort=$node_port
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
-AuthInfo=socket=$state/munge.socket
+AuthInfo=socket=$state/munge.socket,cred_expire=5
 CredType=cred/munge
 StateSaveLocation=$state/control
 SlurmdSpoolDir=$state/node
