@@ -28,8 +28,14 @@ void BubbleWatch::record(BubbleSlot slot, Bytes free_memory, EventKind after_arr
   const Nanoseconds start = spans_.cursor();
   const Nanoseconds end = std::clamp(arrival.arrival, start, noticed);
   const Nanoseconds ready = std::clamp(arrival.ready, start, end);
-  spans_.close(
-      Event{.kind = event_of(slot.why), .slot = slot.index, .transfer = end - ready, .bytes = free_memory.count}, end);
+  const Nanoseconds sold =
+      services_.fill != nullptr ? services_.fill->record(slot.index, start, end, free_memory) : Nanoseconds{0};
+  spans_.close(Event{.kind = event_of(slot.why),
+                     .slot = slot.index,
+                     .transfer = end - ready,
+                     .granted = std::min(sold, end - start),
+                     .bytes = free_memory.count},
+               end);
   profiler_.add_bubble(end - start);
   if (noticed > end) spans_.close(after_arrival, noticed);
 }

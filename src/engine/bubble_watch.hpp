@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "engine/bubble_fill.hpp"
 #include "engine/profiler.hpp"
 #include "engine/rank_services.hpp"
 #include "engine/span_recorder.hpp"
@@ -27,7 +28,14 @@ class BubbleWatch {
   template <class Done, class TellArrival>
   void wait(BubbleSlot slot, const WaitSubject& subject, Bytes free_memory, EventKind after_arrival, Done&& done,
             TellArrival&& arrival) {
-    services_.waiter.wait_until(std::forward<Done>(done), subject);
+    if (BubbleFill* fill = services_.fill) {
+      services_.waiter.wait_until(std::forward<Done>(done), subject,
+                                  fill->enter(slot.index, spans_.cursor(), free_memory));
+      fill->leave();
+      if (fill->step_is_filled()) after_arrival = EventKind::hand_over;
+    } else {
+      services_.waiter.wait_until(std::forward<Done>(done), subject);
+    }
     record(slot, free_memory, after_arrival, arrival(), now());
   }
 

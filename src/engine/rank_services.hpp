@@ -12,6 +12,8 @@
 
 namespace pipefill {
 
+class BubbleFill;
+
 struct RankServices {
   ProcessLayout layout;
   Transport& transport;
@@ -20,6 +22,7 @@ struct RankServices {
   Trace& trace;
   const ArrivalClock& arrivals;
   LivenessBoard* board = nullptr;  ///< null in tests without one
+  BubbleFill* fill = nullptr;      ///< null: nothing fills the bubbles
   Log log = make_null_log();       ///< rank 0's lines are for people; the others' only warn
 
   RankId rank() const { return transport.rank(); }

@@ -39,6 +39,7 @@ struct ChannelBlock {
 
   alignas(64) FutexWord wake{0};
   std::atomic<std::uint64_t> grant_sequence{0};
+  ChunkRule rule;  ///< written before any worker attaches
   std::atomic<std::int64_t> deadline_ns{0};
   std::atomic<std::int64_t> memory_bytes{0};
   std::atomic<std::uint64_t> stop_sequence{0};
@@ -217,8 +218,11 @@ void Channel::answer() {
   futex_bump(block_->news);
 }
 
-Grant Channel::granted() const {
-  Grant grant;
+void Channel::set_rule(const ChunkRule& rule) { block_->rule = rule; }
+ChunkRule Channel::rule() const { return block_->rule; }
+
+OpenGrant Channel::granted() const {
+  OpenGrant grant;
   do {
     grant.sequence = block_->grant_sequence.load(std::memory_order_acquire);
     grant.deadline = Nanoseconds{block_->deadline_ns.load(std::memory_order_relaxed)};

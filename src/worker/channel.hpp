@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/units.hpp"
+#include "fill/strategy.hpp"
 #include "storage/atomic_file.hpp"
 #include "worker/futex.hpp"
 
@@ -73,7 +74,7 @@ struct ChunkRecord {
 };
 
 /// What a rank lets the worker do until it says stop.
-struct Grant {
+struct OpenGrant {
   std::uint64_t sequence = 0;  ///< 1, 2, ...; 0: never granted
   Nanoseconds deadline{0};
   Bytes memory{0};
@@ -106,6 +107,8 @@ class Channel {
   bool answered() const;  ///< the last posted command is done
   /// Opens a grant and wakes the worker. 0.3 us when it need not be woken, 1-3 us else.
   std::uint64_t grant(Nanoseconds deadline, Bytes memory);
+  /// How the worker judges and paces chunks; before the worker attaches.
+  void set_rule(const ChunkRule& rule);
   /// The current grant is over. Idempotent.
   void stop();
   bool stopped() const;            ///< the current grant was stopped
@@ -145,7 +148,8 @@ class Channel {
   };
   std::optional<Posted> posted() const;
   void answer();
-  Grant granted() const;  ///< the newest; whether it is stopped already, must_stop tells
+  ChunkRule rule() const;
+  OpenGrant granted() const;  ///< the newest; whether it is stopped already, must_stop tells
   bool must_stop(std::uint64_t sequence) const;
   std::uint32_t wake_ticket() const;
   FutexWake wait_wake(std::uint32_t ticket, Nanoseconds timeout) const;

@@ -90,7 +90,17 @@ void JobRun::create(int threads, FindKind find_kind) {
   job_ = {job, Destroy{kind_}};
 }
 
-void JobRun::choose(const std::string& wanted) {
+void JobRun::plan(const std::string& path, FindKind find_kind) {
+  JobDirectory directory = JobDirectory::open(path);
+  JobLock lock = JobLock::take(directory);
+  JobRun run(std::move(directory), std::move(lock));
+  run.state_ = run.directory_.read_state();
+  run.spec_ = run.directory_.read_spec({});
+  run.create(1, find_kind);
+  run.write_plan(run.offered());
+}
+
+std::vector<pipefill_fill_configuration> JobRun::offered() {
   std::int32_t count = 0;
   pipefill_fill_error error{};
   std::vector<pipefill_fill_configuration> offered;
@@ -104,6 +114,11 @@ void JobRun::choose(const std::string& wanted) {
   list();
   offered.resize(static_cast<std::size_t>(count));
   list();
+  return offered;
+}
+
+void JobRun::choose(const std::string& wanted) {
+  const std::vector<pipefill_fill_configuration> offered = this->offered();
   std::string name = wanted == "auto" ? "" : wanted;
   if (name.empty()) name = spec_.configuration;
   if (!state_.configuration.empty()) name = state_.configuration;

@@ -27,6 +27,8 @@ class JobRun {
   /// else `configuration`; else the job file's; else the kind's first that fits limits.memory), maps the state and
   /// restores. `threads` unless pinned already. Writes plan.json once and state.json (running).
   static JobRun load(const std::string& directory, const std::string& configuration, int threads, FindKind find_kind);
+  /// Writes plan.json of a job that need not run now: creates its kind, asks, lets go of it.
+  static void plan(const std::string& directory, FindKind find_kind);
   JobRun(JobRun&&) = default;
   JobRun& operator=(JobRun&&) = delete;
   ~JobRun() = default;
@@ -58,6 +60,7 @@ class JobRun {
   };
   explicit JobRun(JobDirectory directory, JobLock lock) : directory_(std::move(directory)), lock_(std::move(lock)) {}
   void create(int threads, FindKind find_kind);
+  std::vector<pipefill_fill_configuration> offered();
   void choose(const std::string& wanted);
   void write_plan(const std::vector<pipefill_fill_configuration>& offered);
 

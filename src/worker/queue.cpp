@@ -100,6 +100,10 @@ QueueEntry FillQueue::submit(std::string_view job_text, const std::string& file,
   return entry;
 }
 
+bool FillQueue::is_known(const std::string& name) const {
+  return fs::exists(path_ + "/names/" + name) || fs::exists(fill_ + "/" + name);
+}
+
 std::optional<QueueEntry> FillQueue::read(const std::string& path, bool taken) const {
   const std::string file = fs::path(path).filename().string();
   try {

@@ -43,6 +43,8 @@ class FillQueue {
   /// Checks the job (DeckError) and puts it in. Its name must not be in use in this run (FileError 73). Any process,
   /// any time.
   QueueEntry submit(std::string_view job_text, const std::string& file, const std::string& base_directory);
+  /// Whether a job of this name was ever submitted in this run.
+  bool is_known(const std::string& name) const;
   /// Reads what is new since the last call; entries that cannot be read are moved to refused/. By number.
   const std::vector<QueueEntry>& scan();
   /// Found by number or, if it is no number, by name. None: FileError 66.

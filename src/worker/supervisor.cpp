@@ -19,6 +19,7 @@ namespace pipefill {
 
 Supervisor::Impl::Impl(SupervisorSettings settings, Log log)
     : channel(Channel::create()), settings_(std::move(settings)), log_(std::move(log)) {
+  channel.set_rule(settings_.rule);
   bell_ = FileDescriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (bell_.get() < 0)
     throw FileError(ExitCode::input_output, "fill worker", system_text("cannot make eventfd", errno));

@@ -13,6 +13,7 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "base/clock.hpp"
 #include "fill_jobs/command.hpp"
@@ -87,11 +88,11 @@ class WorkerLoop {
   bool serve(const Channel::Posted& posted);
   void assign(const Channel::Posted& posted);
   void unload(JobStatus status);
-  void use(const Grant& grant);
-  ParkReason run_chunks(const Grant& grant);
+  void use(const OpenGrant& grant);
+  ParkReason run_chunks(const OpenGrant& grant);
   /// Why the next chunk may not run now; none: it may.
-  ParkReason hindrance(const Grant& grant);
-  void run_chunk(const Grant& grant);
+  ParkReason hindrance(const OpenGrant& grant);
+  void run_chunk(const OpenGrant& grant);
   void finish();
   /// Runs `body`; what it throws becomes the job's end. False then.
   template <class Body>
@@ -104,6 +105,7 @@ class WorkerLoop {
   Channel& channel_;
   const WorkerLoopOptions& options_;
   std::unique_ptr<Loaded> loaded_;
+  const ChunkRule rule_{channel_.rule()};
   std::uint64_t serial_ = 0;
   std::uint64_t used_ = 0;  ///< the newest grant that is over for this worker
   std::mutex report_mutex_;
@@ -119,7 +121,7 @@ void WorkerLoop::run() {
       if (!serve(*posted)) return;
       continue;
     }
-    if (const Grant grant = channel_.granted(); grant.sequence > used_) {
+    if (const OpenGrant grant = channel_.granted(); grant.sequence > used_) {
       use(grant);
       continue;
     }
@@ -203,7 +205,7 @@ void WorkerLoop::unload(JobStatus status) {
   if (options_.is == WorkerIs::process) kill_descendants(::getpid());  // a job's processes end with it
 }
 
-void WorkerLoop::use(const Grant& grant) {
+void WorkerLoop::use(const OpenGrant& grant) {
   ParkReason reason = ParkReason::no_job;
   if (has_work()) {
     channel_.set_phase(WorkerPhase::running);
@@ -217,32 +219,35 @@ void WorkerLoop::use(const Grant& grant) {
   channel_.set_phase(WorkerPhase::idle);
 }
 
-ParkReason WorkerLoop::run_chunks(const Grant& grant) {
+ParkReason WorkerLoop::run_chunks(const OpenGrant& grant) {
   for (;;) {
     ParkReason reason = ParkReason::none;
     const bool good = guarded([&] {
       reason = hindrance(grant);
-      if (reason == ParkReason::none) run_chunk(grant);
+      if (reason == ParkReason::none) {
+        run_chunk(grant);
+        if (rule_.pause_after > Nanoseconds{0}) std::this_thread::sleep_for(rule_.pause_after);
+      }
     });
     if (!good) return ParkReason::job_ended;
     if (reason != ParkReason::none) return reason;
   }
 }
 
-ParkReason WorkerLoop::hindrance(const Grant& grant) {
+ParkReason WorkerLoop::hindrance(const OpenGrant& grant) {
   if (channel_.must_stop(grant.sequence)) return ParkReason::stopped;
   if (!channel_.answered()) return ParkReason::command;
   if (!has_work()) return ParkReason::job_ended;
   if (!channel_.room_for_record()) return ParkReason::records_full;
   const pipefill_fill_chunk& chunk = loaded_->run->next();
   if (Bytes{chunk.memory_bytes} > grant.memory) return ParkReason::memory;
-  if (grant.deadline == kNoDeadline || now() + loaded_->times.predict(chunk) <= grant.deadline) return ParkReason::none;
+  if (grant.deadline == kNoDeadline || rule_.fits(loaded_->times.predict(chunk), now(), grant.deadline)) return ParkReason::none;
   if (loaded_->times.measured(chunk) || ++loaded_->in_vain < kGrantsInVain) return ParkReason::deadline;
   loaded_->in_vain = 0;
   return ParkReason::none;
 }
 
-void WorkerLoop::run_chunk(const Grant& grant) {
+void WorkerLoop::run_chunk(const OpenGrant& grant) {
   JobRun& run = *loaded_->run;
   const pipefill_fill_chunk chunk = run.next();
   struct Context {

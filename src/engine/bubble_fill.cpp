@@ -1,0 +1,196 @@
+#include "engine/bubble_fill.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/clock.hpp"
+
+namespace pipefill {
+namespace {
+
+/// After the deadline the worker should have parked; a chunk that took longer than it was expected to is looked at so
+/// often until the input is there.
+constexpr Nanoseconds kLatePoll = std::chrono::microseconds(200);
+constexpr Nanoseconds kNever = Nanoseconds::max();
+constexpr std::size_t kMostParts = 64;  // of one chunk; a hard stopped one may lie in more bubbles than anybody counts
+
+}  // namespace
+
+BubbleFill::BubbleFill(const BubbleFillSettings& settings, const Program& program, Supervisor& worker, Trace& trace)
+    : model_(program),
+      decider_(settings.strategy, model_),
+      guard_(settings.guard),
+      blocks_(settings.audit),
+      meter_(blocks_),
+      first_filled_(settings.audit.first_step),
+      worker_(worker),
+      trace_(trace),
+      plain_(make_pause(settings.wait)),
+      shared_(make_pause(WaitMethod::sleep)) {
+  decider_.set_guard(guard_.guard());
+}
+
+void BubbleFill::begin_step(std::int64_t step, std::int32_t job) {
+  step_ = step, job_ = job;
+  if (!profiled_ && step >= first_filled_) decider_.end_profile(), profiled_ = true;
+  filled_ = profiled_ && job >= 0 && blocks_.mode(step) == StepMode::filled;
+  if (traits().gated) return;
+  if (!filled_)
+    pause_work();
+  else if (!open_ && worker_.wants_grant())
+    worker_.grant(kNoDeadline, Bytes{INT64_MAX}), open_ = true;
+}
+
+Pause& BubbleFill::enter(int position, Nanoseconds begin, Bytes free_memory) {
+  position_ = position, bubble_begin_ = begin, free_memory_ = free_memory;
+  sold_ = Nanoseconds{0};
+  if (!filled_ || position < 0) return *plain_;
+  if (!traits().gated) return *shared_;
+  return *this;
+}
+
+void BubbleFill::begin() {
+  plain_->begin();
+  ask();
+}
+
+void BubbleFill::ask() {
+  const Nanoseconds time = now();
+  const Grant offer = decider_.decide(position_, bubble_begin_, time, free_memory_);
+  next_question_ = offer.ask_again;
+  if (offer.gate == Gate::closed || !worker_.wants_grant()) return;
+  if (offer.not_before <= time)
+    grant(offer);
+  else
+    pending_ = offer, next_question_ = offer.not_before;
+}
+
+void BubbleFill::grant(const Grant& offer) {
+  grant_ = offer;
+  worker_.grant(offer.deadline, offer.memory);
+  open_ = true;
+  sold_ = std::max(sold_, offer.deadline - bubble_begin_);
+}
+
+void BubbleFill::pause() {
+  if (open_ && !worker_.parked()) {
+    const Nanoseconds left = grant_.deadline - now();
+    worker_.wait_news(left > Nanoseconds{0} ? left + kLatePoll : kLatePoll);
+    return;
+  }
+  if (next_question_ != kNever && now() >= next_question_) {
+    if (pending_) {
+      next_question_ = pending_->ask_again;
+      grant(*pending_);
+      pending_.reset();
+    } else {
+      ask();
+    }
+    return;
+  }
+  plain_->pause();
+}
+
+void BubbleFill::leave() {
+  pending_.reset();
+  if (!traits().gated || !open_) return;
+  if (traits().on_arrival == OnArrival::stop || worker_.parked()) worker_.stop(), open_ = false;
+}
+
+void BubbleFill::pause_work() {
+  if (open_) worker_.stop();
+  open_ = false;
+}
+
+Nanoseconds BubbleFill::record(int position, Nanoseconds begin, Nanoseconds arrival, Bytes free_memory) {
+  if (position < 0) return Nanoseconds{0};
+  model_.record(position, arrival - begin, free_memory);
+  bubbles_.push_back({position, begin, arrival});
+  if (filled_) bubble_time_ += arrival - begin;
+  longest_ = std::max(longest_, arrival - begin);
+  return std::exchange(sold_, Nanoseconds{0});
+}
+
+void BubbleFill::end_step(Nanoseconds time) {
+  record_chunks();
+  if (!profiled_) return;
+  const std::optional<SlowdownMeter::Pair> pair = meter_.step(step_, time);
+  if (!pair || step_ < first_filled_) return;
+  const auto sold = static_cast<int>(std::ranges::count_if(
+      decider_.cycle(), [](const BubbleBudget& bubble) { return bubble.length > Nanoseconds{0}; }));
+  guard_.pair(*pair, std::max(1, sold), std::exchange(longest_, Nanoseconds{0}));
+  decider_.set_guard(guard_.guard());
+}
+
+FillFigures BubbleFill::figures() const { return {bubble_time_, chunk_time_, meter_.estimate(), guard_.guard()}; }
+
+/// Told here, at the end of the step, because only now all bubbles' ends are known.
+void BubbleFill::record_chunks() {
+  chunks_.clear();
+  worker_.drain(chunks_);
+  for (const ChunkRecord& chunk : chunks_) record_chunk(chunk);
+  bubbles_.erase(bubbles_.begin(), bubbles_.begin() + static_cast<std::ptrdiff_t>(bubbles_of_last_step_));
+  bubbles_of_last_step_ = bubbles_.size();
+}
+
+/// A chunk lies in one bubble, or in several when it was stopped hard, and beyond them. Time between bubbles counts as
+/// overrun only as far as it was not stopped.
+void BubbleFill::record_chunk(const ChunkRecord& chunk) {
+  const Nanoseconds start{chunk.start_ns}, end{chunk.end_ns};
+  Event event{.step = static_cast<std::int32_t>(step_), .job = job_, .fill_chunk = static_cast<std::int32_t>(chunk.chunk)};
+  std::array<Event, kMostParts> parts;
+  std::size_t count = 0;
+  Nanoseconds inside{0};
+  const auto add = [&](EventKind kind, int position, Nanoseconds from, Nanoseconds to) {
+    if (to <= from || count == parts.size()) return;
+    event.kind = kind, event.slot = position, event.start = from, event.end = to;
+    parts[count++] = event;
+    if (kind == EventKind::fill) inside += to - from;
+  };
+  Nanoseconds at = start;
+  for (const Bubble& bubble : bubbles_) {
+    if (bubble.arrival <= at || bubble.begin >= end) continue;
+    add(EventKind::overrun, -1, at, bubble.begin);
+    add(EventKind::fill, bubble.position, std::max(at, bubble.begin), std::min(end, bubble.arrival));
+    at = bubble.arrival;
+  }
+  add(EventKind::overrun, -1, at, end);
+  Nanoseconds overrun = std::max(Nanoseconds{0}, end - start - Nanoseconds{chunk.stopped_ns} - inside);
+  if (count > 0 && chunk.outcome == ChunkOutcome::finished)
+    parts[count - 1].cost_class = static_cast<std::int16_t>(chunk.cost_class);
+  for (std::size_t i = 0; i < count; ++i) {
+    Event& part = parts[i];
+    if (part.kind == EventKind::overrun) {
+      part.end = std::min(part.end, part.start + overrun);
+      overrun -= part.end - part.start;
+    }
+    trace_.record(part);
+  }
+  chunk_time_ += inside;
+}
+
+void BubbleFill::run_alone(Nanoseconds time, std::int32_t job) {
+  const Nanoseconds until = now() + time;
+  while (now() < until) {
+    if (!open_ || worker_.parked()) {
+      if (!worker_.wants_grant()) break;
+      worker_.grant(kNoDeadline, Bytes{INT64_MAX}), open_ = true;
+    }
+    worker_.wait_news(until - now());
+  }
+  pause_work();
+  chunks_.clear();
+  worker_.drain(chunks_);
+  for (const ChunkRecord& chunk : chunks_) {
+    if (chunk.outcome != ChunkOutcome::finished) continue;
+    trace_.record({.kind = EventKind::exclusive,
+                   .job = job,
+                   .fill_chunk = static_cast<std::int32_t>(chunk.chunk),
+                   .cost_class = static_cast<std::int16_t>(chunk.cost_class),
+                   .start = Nanoseconds{chunk.start_ns},
+                   .end = Nanoseconds{chunk.end_ns}});
+  }
+}
+
+}  // namespace pipefill

@@ -1,0 +1,114 @@
+// Fill work in one rank's bubbles: the hand-over. In front of a wait the rank grants its fill worker the bubble and
+// sleeps until the worker ends a chunk; on the arrival of the input the worker stops. Around it: the bubble model, which
+// every bubble feeds, filled or not, and the audit, which lets some steps run unfilled and moves the guard so that the
+// measured slowdown keeps its limit.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "comm/wait.hpp"
+#include "fill/bubble_model.hpp"
+#include "fill/guard.hpp"
+#include "fill/slowdown.hpp"
+#include "fill/strategy.hpp"
+#include "trace/trace.hpp"
+#include "worker/supervisor.hpp"
+
+namespace pipefill {
+
+struct BubbleFillSettings {
+  StrategySettings strategy;
+  GuardSettings guard;
+  AuditSettings audit;  ///< the steps before audit.first_step measure the bubbles
+  WaitMethod wait = WaitMethod::spin;  ///< of the rank in bubbles that are not filled
+};
+
+/// What fill work brought so far on this rank, for the step line.
+struct FillFigures {
+  Nanoseconds bubbles{};    ///< in filled steps
+  Nanoseconds chunks{};     ///< chunk time inside them
+  SlowdownEstimate slowdown;
+  Nanoseconds guard{};
+};
+
+class BubbleFill final : private Pause {
+ public:
+  /// `worker`, `trace` outlive it. `program`: the stage's.
+  BubbleFill(const BubbleFillSettings& settings, const Program& program, Supervisor& worker, Trace& trace);
+
+  /// The step that follows is filled or, for comparison, not. Jobs are named by `job` in its events; -1: none.
+  void begin_step(std::int64_t step, std::int32_t job);
+  /// The rank is about to wait at the Bubble at `position`; its previous instruction ended at `begin`. Returns how to
+  /// wait. Call leave() as soon as the wait is over.
+  Pause& enter(int position, Nanoseconds begin, Bytes free_memory);
+  /// The input is there: the worker stops. At most the grace of waiting.
+  void leave();
+  /// The bubble of the last enter() (or one that was no wait at all) ended at `arrival`. Returns what was sold of it.
+  Nanoseconds record(int position, Nanoseconds begin, Nanoseconds arrival, Bytes free_memory);
+  /// The step took `time`. Steps next to a checkpoint or validation are compared like the others: both lie between
+  /// steps.
+  void end_step(Nanoseconds time);
+  /// Between steps: what is still granted (an ungated strategy) ends.
+  void pause_work();
+
+  /// Lets the worker run with the main job absent for `time`, and records what its chunks cost alone.
+  void run_alone(Nanoseconds time, std::int32_t job);
+
+  BlockSchedule::Step audit(std::int64_t step) const { return blocks_.at(step); }
+  bool step_is_filled() const { return filled_; }
+  FillFigures figures() const;
+  /// The stage's cycle as it is sold now, for the scheduler.
+  BubbleCycle cycle() const { return decider_.cycle(); }
+  PlanSettings plan_settings() const { return decider_.plan_settings(); }
+  const StrategyTraits& traits() const { return decider_.traits(); }
+  Supervisor& worker() { return worker_; }
+
+ private:
+  struct Bubble {
+    int position = -1;
+    Nanoseconds begin{}, arrival{};
+  };
+
+  // Pause, while a gated bubble is filled.
+  void begin() override;
+  void pause() override;
+  void ask();
+  void grant(const Grant& grant);
+  void record_chunks();
+  void record_chunk(const ChunkRecord& chunk);
+
+  BubbleModel model_;
+  GrantDecider decider_;
+  GuardController guard_;
+  BlockSchedule blocks_;
+  SlowdownMeter meter_;
+  std::int64_t first_filled_;
+  Supervisor& worker_;
+  Trace& trace_;
+  std::unique_ptr<Pause> plain_;    ///< how an unfilled bubble waits, and what a parked worker leaves of a filled one
+  std::unique_ptr<Pause> shared_;   ///< how the rank waits beside a worker that nothing gates
+
+  std::int64_t step_ = 0;
+  std::int32_t job_ = -1;
+  bool filled_ = false;
+  bool profiled_ = false;
+
+  // The bubble being filled.
+  int position_ = -1;
+  Nanoseconds bubble_begin_{};
+  Bytes free_memory_{};
+  Grant grant_;  ///< the one in use
+  std::optional<Grant> pending_;  ///< not to be used before its time
+  Nanoseconds next_question_{};
+  bool open_ = false;  ///< a grant is being used
+  Nanoseconds sold_{};
+
+  std::vector<Bubble> bubbles_;       ///< of this step and, in front of them, the last one
+  std::size_t bubbles_of_last_step_ = 0;
+  std::vector<ChunkRecord> chunks_;   ///< drained; reused
+  Nanoseconds bubble_time_{}, chunk_time_{}, longest_{};
+};
+
+}  // namespace pipefill
