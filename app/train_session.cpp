@@ -182,7 +182,7 @@ ExitCode TrainSession::run_from(const StartingPoint& start) {
     load_tensors(ranks_, *start.checkpoint, rows_to_load(*stage, trainer.update().adamw()));
     checkpointer.note_good(*start.checkpoint);
   }
-  spans.close(EventKind::other);
+  spans.close(EventKind::start_up);
 
   // Train, and measure while training.
   const TrainingResult result = trainer.run();

@@ -51,17 +51,18 @@ void Executor::operator()(const Forward& forward) {
   const ModelChunkId next{chunk.value + 1};
   const std::span<const float> in = input(Channel::activation, chunk, microbatch);
   const bool needs_tokens = chunk.value == 0 || !exists(next);
+  Nanoseconds time{0};
   if (needs_tokens && !batch_.is_loaded(microbatch)) {
     announce(ActivityKind::data, chunk, microbatch);
     batch_.tokens(microbatch);
-    close(EventKind::data, chunk, microbatch);
+    time += close(EventKind::data, chunk, microbatch);
   }
   const StageTokens tokens = needs_tokens ? batch_.tokens(microbatch) : StageTokens{};
   announce(ActivityKind::forward, chunk, microbatch);
   stage_.forward(chunk, microbatch, tokens, in, output(Channel::activation, next, microbatch), progress_,
                  mode_ == ExecutorMode::train ? ForwardMode::training : ForwardMode::validation);
   if (!exists(next)) losses_[static_cast<std::size_t>(microbatch.value)] = stage_.loss(microbatch);
-  const Nanoseconds time = close(EventKind::forward, chunk, microbatch);
+  time += close(EventKind::forward, chunk, microbatch);
   if (mode_ == ExecutorMode::train) profiler_.add_forward(chunk, time);
   release_input(Channel::activation, chunk, microbatch);
   pass_on(Channel::activation, next, microbatch);

@@ -19,8 +19,16 @@ Nanoseconds RecentDurations::longest() const {
   return *std::max_element(samples_.begin(), samples_.end());  // unused samples are zero
 }
 
+void InstructionDuration::end_step() {
+  if (count_ > 0) steps_.add(this_step_ / count_);
+  this_step_ = Nanoseconds{0}, count_ = 0;
+}
+
 Nanoseconds Profiler::end_step(Nanoseconds step_time) {
   steps_.add(step_time);
+  for (auto& [chunk, times] : chunks_)
+    for (InstructionDuration* one : {&times.forward, &times.backward, &times.backward_input, &times.backward_weight})
+      one->end_step();
   optimizer_.add(std::exchange(optimizer_this_step_, Nanoseconds{0}));
   return std::exchange(bubbles_this_step_, Nanoseconds{0});
 }

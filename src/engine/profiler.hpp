@@ -27,9 +27,23 @@ class RecentDurations {
   std::size_t count_ = 0;
 };
 
+/// One instruction's duration: the mean over a step's microbatches, of the last 64 steps. So it is of the same steps as
+/// the step time, and a disturbed microbatch counts in it as it does there.
+class InstructionDuration {
+ public:
+  void add(Nanoseconds sample) { this_step_ += sample, ++count_; }
+  void end_step();
+  Nanoseconds median() const { return steps_.median(); }
+
+ private:
+  Nanoseconds this_step_{};
+  int count_ = 0;
+  RecentDurations steps_;
+};
+
 class Profiler {
  public:
-  void add_forward(ModelChunkId chunk, Nanoseconds time) { chunks_[chunk].forward.add(time); }
+  void add_forward(ModelChunkId chunk, Nanoseconds time) { chunks_[chunk].forward.add(time); }  ///< data included
   void add_backward(ModelChunkId chunk, Nanoseconds time) { chunks_[chunk].backward.add(time); }
   void add_backward_input(ModelChunkId chunk, Nanoseconds time) { chunks_[chunk].backward_input.add(time); }
   void add_backward_weight(ModelChunkId chunk, Nanoseconds time) { chunks_[chunk].backward_weight.add(time); }
@@ -47,7 +61,7 @@ class Profiler {
 
  private:
   struct ChunkDurations {
-    RecentDurations forward, backward, backward_input, backward_weight;
+    InstructionDuration forward, backward, backward_input, backward_weight;
   };
   std::map<ModelChunkId, ChunkDurations> chunks_;
   RecentDurations optimizer_;

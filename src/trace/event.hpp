@@ -19,6 +19,7 @@ enum class EventKind : std::uint8_t {
   checkpoint,
   data,  ///< tokens fetched
   validation,
+  start_up,  ///< before the first step: MPI, data, memory, a checkpoint loaded
   bubble_warm_up,
   bubble_steady,
   bubble_cool_down,

@@ -29,6 +29,7 @@ const std::vector<TableRow>& table_rows() {
       {"checkpoint", "checkpoint", {EventKind::checkpoint}},
       {"data", "data", {EventKind::data}},
       {"validation", "validation", {EventKind::validation}},
+      {"start_up", "start-up", {EventKind::start_up}},
       {"bubble_warm_up", "bubble: warm-up", {EventKind::bubble_warm_up}},
       {"bubble_steady", "bubble: steady", {EventKind::bubble_steady}},
       {"bubble_cool_down", "bubble: cool-down", {EventKind::bubble_cool_down}},
