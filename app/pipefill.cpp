@@ -15,6 +15,8 @@
 #include "commands.hpp"
 #include "device/cpu/openmp_team.hpp"
 #include "version.hpp"
+#include "worker/planner.hpp"
+#include "worker/worker_main.hpp"
 
 namespace {
 
@@ -57,7 +59,11 @@ int fail(ExitCode code, const std::string& text) {
 
 int main(int argc, char** argv) {
   try {
-    if (argc > 1 && std::string_view(argv[1]) == "train") pipefill::ensure_sleeping_team(argv);
+    const std::string_view first = argc > 1 ? argv[1] : "";
+    if (first == "train") pipefill::ensure_sleeping_team(argv);
+    // What a run starts for itself; no user's command.
+    if (first == "fill-worker") return pipefill::worker_main(argc, argv);
+    if (first == "fill-planner" && argc == 3) return pipefill::plan_job(argv[2]), 0;
     return static_cast<int>(run(argc, argv));
   } catch (const pipefill::Error& error) {
     return fail(error.code(), error.what());

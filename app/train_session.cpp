@@ -140,20 +140,27 @@ ExitCode TrainSession::run_from(const StartingPoint& start) {
   log_start(start, plan);
   if (is_first()) log_->info("{}", data.describe());
 
-  // Build, once: device, stage, trace.
+  // Build, once: device, trace, fill worker, stage.
   const int threads = config_.device.threads > 0 ? config_.device.threads : static_cast<int>(cores_.cores.size());
   CpuDevice device(threads, memory_limit(config_, cluster_));
   const StageSetup setup = stage_setup(plan, stage_id, config_.run.seed);
-  std::optional<Stage> stage;
-  all_or_none(ranks_, [&] { stage.emplace(setup, device); });
-  const ArrivalClock arrivals = measure_network(stage->message_elements() * static_cast<std::int64_t>(sizeof(float)));
+  const ArrivalClock arrivals = measure_network(plan.batch.microbatch_size * plan.batch.context * plan.shape.channels *
+                                                static_cast<std::int64_t>(sizeof(float)));
   std::unique_ptr<Trace> trace =
       config_.trace.enabled
           ? std::make_unique<Trace>(TraceOptions{.directory = directory_.trace(), .segment = config_.trace.segment},
                                     describe_run(plan, start.attempt), describe_rank(clocks_at_start_), hdf5_, log_)
           : std::make_unique<Trace>();
   SpanRecorder spans(*trace, started_);
-  RankServices services{layout_, transport_, waiter_, device, *trace, arrivals, board_.get(), log_};
+  RankServices services{.layout = layout_, .transport = transport_, .waiter = waiter_, .device = device,
+                        .trace = *trace, .arrivals = arrivals, .board = board_.get(), .log = log_};
+  const FillSettings filling = fill_settings(config_, plan, waiter_.method(), threads);
+  std::optional<FillSession> fill;
+  if (filling.runs_jobs)
+    fill.emplace(filling, FillClerkSettings{.run_directory = directory_.root.string(), .deck_jobs = config_.fill.jobs},
+                 plan.training.programs[static_cast<std::size_t>(stage_id.value)], ranks_, services);
+  std::optional<Stage> stage;
+  all_or_none(ranks_, [&] { stage.emplace(setup, device); });
 
   RunState state;
   state.stages = layout_.stages, state.replicas = layout_.replicas;
@@ -182,10 +189,12 @@ ExitCode TrainSession::run_from(const StartingPoint& start) {
     load_tensors(ranks_, *start.checkpoint, rows_to_load(*stage, trainer.update().adamw()));
     checkpointer.note_good(*start.checkpoint);
   }
+  if (fill) fill->desk().open();
   spans.close(EventKind::start_up);
 
   // Train, and measure while training.
   const TrainingResult result = trainer.run();
+  if (fill) fill->desk().close();
 
   board_->doing({.kind = ActivityKind::finishing});
   compare_with_plan(plan, trainer, reporter ? &*reporter : nullptr);

@@ -9,8 +9,11 @@
 #include "base/units.hpp"
 #include "data/token_data.hpp"
 #include "engine/progress.hpp"
+#include "fill/policy.hpp"
+#include "fill/strategy.hpp"
 #include "model/learning_rate.hpp"
 #include "model/model_shape.hpp"
+#include "worker/supervisor.hpp"
 
 namespace pipefill {
 
@@ -82,6 +85,21 @@ struct TraceSection {
   friend bool operator==(const TraceSection&, const TraceSection&) = default;
 };
 
+struct FillSection {
+  FillStrategy strategy = FillStrategy::adaptive;
+  std::vector<std::string> jobs;  ///< job files
+  double max_slowdown = 0.01;
+  std::int64_t profile = 10;  ///< steps that run unfilled at first
+  double audit = 0.1;         ///< share of the steps that run unfilled for comparison
+  std::int64_t block = 10;    ///< steps
+  FillIsolation isolation = FillIsolation::process;
+  FillPolicy policy = FillPolicy::sjf;
+  double weight_waiting = 0, weight_shortness = 1, weight_makespan = 0, weight_fairness = 0;
+  Nanoseconds ageing{600'000'000'000};
+  double fraction = 0.68;  ///< of strategy pipefill
+  friend bool operator==(const FillSection&, const FillSection&) = default;
+};
+
 enum class DeviceKind { automatic, cpu };
 
 /// automatic: spin, or yield where ranks share cores.
@@ -111,6 +129,7 @@ struct RunConfig {
   OptimizerSection optimizer;
   CheckpointSection checkpoint;
   TraceSection trace;
+  FillSection fill;
   DeviceSection device;
   LogSection log;
   friend bool operator==(const RunConfig&, const RunConfig&) = default;

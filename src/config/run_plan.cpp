@@ -83,4 +83,24 @@ TrainerSettings trainer_settings(const RunConfig& config, const RunPlan& plan, R
   return settings;
 }
 
+FillSettings fill_settings(const RunConfig& config, const RunPlan& plan, WaitMethod wait, int threads) {
+  const FillSection& fill = config.fill;
+  FillSettings settings;
+  settings.bubbles.strategy = {fill.strategy, fill.fraction};
+  settings.bubbles.guard.max_slowdown = fill.max_slowdown;
+  settings.bubbles.audit = {config.fill.profile + 1, fill.block, fill.audit};
+  settings.bubbles.wait = wait;
+  const StrategyTraits traits = traits_of(fill.strategy);
+  settings.worker.isolation = fill.isolation;
+  settings.worker.priority = traits.worker_class == WorkerClass::idle ? WorkerPriority::idle : WorkerPriority::normal;
+  settings.worker.threads = threads;
+  settings.worker.rule = traits.rule;
+  settings.desk.policy.policy = fill.policy;
+  settings.desk.policy.weights = {fill.weight_waiting, fill.weight_shortness, fill.weight_makespan,
+                                  fill.weight_fairness};
+  settings.desk.policy.ageing = fill.ageing;
+  settings.runs_jobs = traits.runs_jobs && plan.layout.stages > 1;
+  return settings;
+}
+
 }  // namespace pipefill

@@ -6,6 +6,7 @@
 
 #include "comm/process_layout.hpp"
 #include "config/run_config.hpp"
+#include "engine/fill_session.hpp"
 #include "engine/trainer.hpp"
 #include "model/layer_cut.hpp"
 #include "model/model_shape.hpp"
@@ -32,5 +33,8 @@ StageSetup stage_setup(const RunPlan& plan, StageId stage, std::uint64_t seed);
 
 /// All but `started`.
 TrainerSettings trainer_settings(const RunConfig& config, const RunPlan& plan, ReplicaId replica);
+
+/// `wait`: how the rank waits in bubbles that are not filled. `threads`: of the rank, and of its fill jobs.
+FillSettings fill_settings(const RunConfig& config, const RunPlan& plan, WaitMethod wait, int threads);
 
 }  // namespace pipefill

@@ -58,6 +58,7 @@ FillClerk::FillClerk(FillClerkSettings settings, Log log)
     if (queue_.is_known(spec.name)) continue;  // submitted by an earlier start of this run
     queue_.submit(text, file, fs::absolute(file).parent_path().string());
   }
+  has_jobs_ = !queue_.scan().empty();
   thread_ = std::thread([this] { run(); });
 }
 

@@ -51,6 +51,8 @@ class FillClerk {
   FillClerk(const FillClerk&) = delete;
   FillClerk& operator=(const FillClerk&) = delete;
 
+  /// Whether there was any job at the start.
+  bool has_jobs() const { return has_jobs_; }
   /// True once after a job became ready to be given away, or is to be taken back.
   bool take_news();
   /// Until the jobs that are in the queue now are planned (or refused), or the time is over.
@@ -81,7 +83,7 @@ class FillClerk {
   std::condition_variable changed_;
   std::map<std::int64_t, Known> known_;  ///< by number
   std::map<std::string, Nanoseconds> owner_time_;
-  bool news_ = false, ends_ = false, looked_ = false;
+  bool has_jobs_ = false, news_ = false, ends_ = false, looked_ = false;
   std::thread thread_;
 };
 

@@ -33,6 +33,8 @@ std::string step_line(const StepReport& report) {
                                  report.steps, report.loss, report.gradient_norm, report.learning_rate,
                                  format_duration(report.step_time), tokens_per_second(report));
   if (report.bubble_fraction) line += fmt::format(" | bubble {:.1f}%", 100 * *report.bubble_fraction);
+  if (report.fill_coverage) line += fmt::format(" filled {:.0f}%", 100 * *report.fill_coverage);
+  if (report.slowdown) line += fmt::format(" slowdown {:+.2f}%", 100 * *report.slowdown);
   return line + fmt::format(" | eta {}", format_duration(report.eta));
 }
 

@@ -21,6 +21,8 @@ struct StepReport {
   Nanoseconds step_time{0};
   std::int64_t tokens = 0;                ///< trained in this step, all replicas
   std::optional<double> bubble_fraction;  ///< of the step before; none in the first
+  std::optional<double> fill_coverage;    ///< of rank 0's bubble time in filled steps so far, with a fill chunk in it
+  std::optional<double> slowdown;         ///< median of the pairs so far, 0.01 is 1 %
   Nanoseconds eta{0};
 };
 

@@ -13,6 +13,7 @@
 namespace pipefill {
 
 class BubbleFill;
+class FillDesk;
 
 struct RankServices {
   ProcessLayout layout;
@@ -23,6 +24,7 @@ struct RankServices {
   const ArrivalClock& arrivals;
   LivenessBoard* board = nullptr;  ///< null in tests without one
   BubbleFill* fill = nullptr;      ///< null: nothing fills the bubbles
+  FillDesk* desk = nullptr;        ///< null as fill is
   Log log = make_null_log();       ///< rank 0's lines are for people; the others' only warn
 
   RankId rank() const { return transport.rank(); }

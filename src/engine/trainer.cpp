@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "engine/fill_desk.hpp"
 #include "engine/signals.hpp"
 
 namespace pipefill {
@@ -83,6 +84,7 @@ TrainingResult Trainer::run() {
   step_start_ = spans_.cursor();
   while (state_.step < settings_.steps && result.stop_reason.empty()) {
     const Control agreed = train_step();
+    if (services_.desk != nullptr && update_.outcome().fill_news) meet_about_fill();
     const bool last = state_.step == settings_.steps;
     if (settings_.validation_tokens > 0 && (last || is_due(state_.step, settings_.validation_every)))
       result.validation = validate();
@@ -100,6 +102,7 @@ TrainingResult Trainer::run() {
 Control Trainer::train_step() {
   const std::int64_t step = state_.step + 1;
   spans_.set_step(step);
+  if (services_.fill != nullptr) services_.fill->begin_step(step, services_.desk->job());
   std::int64_t word = 0;
   Request agreement = services_.transport.all_reduce_max(my_wishes().encode(), word);
   update_.begin_step(step);
@@ -118,16 +121,28 @@ Control Trainer::train_step() {
   update_.set_bubbles(profiler_.end_step(step_time));
   const StepOutcome& outcome = update_.outcome();
   if (outcome.bubbles.count() > 0) bubbles_.add(outcome.bubbles);
+  BlockSchedule::Step audit;
+  if (services_.fill != nullptr) {
+    audit = services_.fill->audit(step);
+    services_.fill->end_step(step_time);
+  }
   services_.trace.finish_step({.step = step,
                                .start = step_start_,
                                .end = spans_.cursor(),
                                .tokens = settings_.batch.tokens_per_step(),
                                .loss = outcome.loss,
                                .learning_rate = outcome.learning_rate,
-                               .gradient_norm = outcome.gradient_norm});
+                               .gradient_norm = outcome.gradient_norm,
+                               .filled = services_.fill == nullptr ? -1 : services_.fill->step_is_filled() ? 1 : 0,
+                               .pair = audit.pair});
   report_step(step_time);
   adapt_deadlines();
   return Control::decode(word);
+}
+
+void Trainer::meet_about_fill() {
+  services_.desk->meet(state_.step, profiler_.step_time());
+  spans_.close(EventKind::collective);
 }
 
 Control Trainer::my_wishes() {
@@ -186,6 +201,7 @@ void Trainer::report_step(Nanoseconds step_time) {
   if (outcome.bubbles.count() > 0)
     report.bubble_fraction =
         to_seconds(outcome.bubbles) / (to_seconds(profiler_.step_time()) * services_.layout.ranks());
+  if (services_.fill != nullptr) report_fill(report);
   report.eta = profiler_.step_time() * (settings_.steps - state_.step);
   display_.show(report);
 
@@ -203,6 +219,12 @@ void Trainer::report_step(Nanoseconds step_time) {
   reporter_->status.eta = report.eta;
   write_status_now_and_then(state_.step <= 1);
   spans_.close(EventKind::other);
+}
+
+void Trainer::report_fill(StepReport& report) const {
+  const FillFigures figures = services_.fill->figures();
+  if (figures.chunks.count() > 0) report.fill_coverage = to_seconds(figures.chunks) / to_seconds(figures.bubbles);
+  if (figures.slowdown.pairs > 0) report.slowdown = figures.slowdown.median;
 }
 
 void Trainer::write_status_now_and_then(bool now_please) {
@@ -280,6 +302,10 @@ void Trainer::save() {
   if (checkpointer_ == nullptr) return;
   spans_.close(EventKind::other);
   if (services_.board != nullptr) services_.board->doing({.kind = ActivityKind::checkpoint});
+  if (services_.desk != nullptr) {
+    services_.desk->meet(state_.step, profiler_.step_time());
+    state_.fill_jobs = services_.desk->progress();
+  }
   checkpointer_->save(state_,
                       slices_to_save(stage_, update_.adamw(), services_.replica(), settings_.update.adamw.shard),
                       services_.log);

@@ -91,8 +91,10 @@ class Trainer {
 
  private:
   Control train_step();
+  void meet_about_fill();
   Control my_wishes();
   void report_step(Nanoseconds step_time);
+  void report_fill(StepReport& report) const;
   void adapt_deadlines();
   std::optional<Validation> validate();
   void save();

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "engine/fill_desk.hpp"
 
 namespace pipefill {
 namespace {
@@ -16,6 +17,7 @@ struct StepReportHeader {
   std::int64_t ready_ns = 0;
   std::int64_t bubbles_ns = 0;
   double loss_sum = 0;
+  std::int64_t fill_news = 0;
 };
 
 constexpr int kTiedItem = 0;
@@ -156,7 +158,8 @@ void StageUpdate::gather_norm(std::int64_t step, double loss_sum, Bytes free_mem
   profiler_.add_optimizer(spans_.close(EventKind::optimizer));
 
   std::vector<std::byte> sending(sizeof(StepReportHeader) + mine.size() * sizeof(double));
-  const StepReportHeader header{now().count(), my_bubbles_.count(), loss_sum};
+  const bool news = services_.desk != nullptr && services_.desk->has_news();
+  const StepReportHeader header{now().count(), my_bubbles_.count(), loss_sum, news ? 1 : 0};
   std::memcpy(sending.data(), &header, sizeof header);
   if (!mine.empty()) std::memcpy(sending.data() + sizeof header, mine.data(), mine.size() * sizeof(double));
   std::vector<std::int64_t> counts;
@@ -181,6 +184,7 @@ void StageUpdate::gather_norm(std::int64_t step, double loss_sum, Bytes free_mem
           last = {std::max(last.ready, ready), std::max(last.arrival, ready)};
           outcome.loss += told.loss_sum;
           outcome.bubbles += Nanoseconds{told.bubbles_ns};
+          outcome.fill_news |= told.fill_news != 0;
           for (const std::int64_t block : blocks_of_rank_[static_cast<std::size_t>(rank)])
             std::memcpy(&sums[static_cast<std::size_t>(block)], at, sizeof(double)), at += sizeof(double);
         }

@@ -29,6 +29,7 @@ struct StepOutcome {
   double gradient_norm = 0;  ///< before clipping
   double learning_rate = 0;
   Nanoseconds bubbles{};  ///< of all ranks together, in the step before
+  bool fill_news = false;  ///< a rank wants all to meet about fill jobs
 };
 
 class StageUpdate {

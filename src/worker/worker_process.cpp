@@ -68,21 +68,19 @@ WorkerProcess WorkerProcess::spawn(const std::string& program, const std::vector
   sigset_t none, all;
   sigemptyset(&none);
   sigfillset(&all);
-  const sched_param zero{};
-  check_spawn(::posix_spawnattr_setflags(&spawn.attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
-                                                                POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSCHEDULER),
+  check_spawn(::posix_spawnattr_setflags(&spawn.attributes,
+                                         POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF),
               "cannot prepare to spawn");
   check_spawn(::posix_spawnattr_setpgroup(&spawn.attributes, 0), "cannot prepare to spawn");
   check_spawn(::posix_spawnattr_setsigmask(&spawn.attributes, &none), "cannot prepare to spawn");
   check_spawn(::posix_spawnattr_setsigdefault(&spawn.attributes, &all), "cannot prepare to spawn");
-  check_spawn(
-      ::posix_spawnattr_setschedpolicy(&spawn.attributes, priority == WorkerPriority::idle ? SCHED_IDLE : SCHED_OTHER),
-      "cannot prepare to spawn");
-  check_spawn(::posix_spawnattr_setschedparam(&spawn.attributes, &zero), "cannot prepare to spawn");
   pid_t pid = 0;
   check_spawn(::posix_spawn(&pid, program.c_str(), &files.actions, &spawn.attributes, arguments_at.data(),
                             environment_at.data()),
               "cannot start");
+  // Not by a spawn attribute: the caller waits for the exec, and on a busy core an idle child may take seconds to it.
+  const sched_param none_given{};
+  if (priority == WorkerPriority::idle) ::sched_setscheduler(pid, SCHED_IDLE, &none_given);
   ProcessFacts facts;
   read_process(pid, facts);
   return {{pid, facts.name.started}, FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))), mark};

@@ -15,7 +15,7 @@ enum class WorkerPriority { idle, normal };
 
 class WorkerProcess {
  public:
-  /// posix_spawn (never fork: the rank may hold gigabytes): own process group, idle class from the first instruction
+  /// posix_spawn (never fork: the rank may hold gigabytes): own process group, idle class from its exec on
   /// (unless `priority` is normal), fixed environment, no descriptors but `channel` as number 3 and the first three.
   /// FileError 74. The calling thread must live as long as the process: the kernel ends the child when its creator
   /// thread ends.
