@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -185,7 +186,8 @@ Outputs run_with_kills(const JobText& text, unsigned seed, int configuration) {
     if (child == 0) work_as_child(text, directory.path(), configuration, state);
     int status = 0;
     if (kill < kKills) {
-      const std::int64_t target = done + static_cast<std::int64_t>(random()) % (chunks - done) * (kill + 1) / kKills;
+      const std::int64_t left = std::max<std::int64_t>(chunks - done, 1);  // 0: killed while it saved
+      const std::int64_t target = done + static_cast<std::int64_t>(random()) % left * (kill + 1) / kKills;
       while (done < target && ::waitpid(child, &status, WNOHANG) == 0)
         std::this_thread::sleep_for(std::chrono::microseconds(50));
       std::this_thread::sleep_for(std::chrono::microseconds(random() % 1500));
