@@ -19,7 +19,7 @@
 #include "fill_jobs/half_layer.hpp"
 #include "fill_jobs/job_state.hpp"
 #include "fill_jobs/output.hpp"
-#include "fill_jobs/piece.hpp"
+#include "fill_jobs/score_plan.hpp"
 #include "fill_jobs/text_source.hpp"
 #include "fill_jobs/transformer_source.hpp"
 #include "kernels/cross_entropy/cross_entropy.hpp"
@@ -30,70 +30,11 @@
 namespace pipefill {
 namespace {
 
-enum class Part { embedding, attention, mlp, head };
-
-/// A chunk of one batch: sequences (embedding, attention), rows (mlp) or columns of the logits (head).
-struct Piece {
-  Part part;
-  int layer = 0;
-  Range range;
-  Cost cost;
-  int cost_class = 0;
-};
-
-std::vector<Piece> cut_batch(const ModelShape& shape, std::int64_t B) {
-  const double T = shape.context, C = shape.channels, N = static_cast<double>(B) * T;
-  std::vector<Piece> pieces{{Part::embedding, 0, {0, B}, {N * C, 12 * N * C}}};
-  const auto add = [&](Part part, int layer, std::int64_t total, std::int64_t most, std::int64_t grain, auto cost) {
-    for (const Range& range : even_parts(total, most, grain))
-      pieces.push_back({part, layer, range, cost(static_cast<double>(range.count)), static_cast<int>(part)});
-  };
-  for (int l = 0; l < shape.layers; ++l) {
-    add(Part::attention, l, B, rows_per_chunk(attention_cost(shape, 1, T).flops), 1,
-        [&](double sequences) { return attention_cost(shape, sequences, T); });
-    add(Part::mlp, l, B * shape.context, rows_per_chunk(mlp_cost(shape, 1).flops), 1,
-        [&](double rows) { return mlp_cost(shape, rows); });
-  }
-  // The final norm is computed again for every piece of the columns: at 64 columns it is a tenth of the work.
-  add(Part::head, 0, shape.vocab, std::max<std::int64_t>(64, rows_per_chunk(2 * N * C)), 16,
-      [&](double columns) { return product_cost(N, C, columns); });
-  return pieces;
-}
-
 struct Settings {
   std::string name, directory;
   int threads;
   std::int64_t first = 0, sequences = 0;  ///< of this shard
   std::vector<std::int64_t> batches;
-};
-
-/// The whole shard in batches of one size; the last batch may be smaller, which makes chunks of classes of their own.
-struct Plan {
-  std::int64_t batch, full_batches, rest;
-  std::vector<Piece> full, last;
-
-  Plan(const ModelShape& shape, std::int64_t sequences, std::int64_t B)
-      : batch(B), full_batches(sequences / B), rest(sequences % B), full(cut_batch(shape, B)) {
-    if (rest > 0) last = cut_batch(shape, rest);
-    for (Piece& piece : last) piece.cost_class += static_cast<int>(Part::head) + 1;
-  }
-  std::int64_t per_batch() const { return static_cast<std::int64_t>(full.size()); }
-  std::int64_t chunks() const { return full_batches * per_batch() + static_cast<std::int64_t>(last.size()); }
-  std::int64_t batch_of(std::int64_t chunk) const { return std::min(chunk / per_batch(), full_batches); }
-  const std::vector<Piece>& pieces_of(std::int64_t chunk) const {
-    return chunk / per_batch() < full_batches ? full : last;
-  }
-  const Piece& piece(std::int64_t chunk) const {
-    return pieces_of(chunk)[static_cast<std::size_t>(chunk - batch_of(chunk) * per_batch())];
-  }
-  std::int64_t size_of(std::int64_t b) const { return b < full_batches ? batch : rest; }
-  /// Sequences whose last piece is among the first `done` chunks.
-  std::int64_t finished(std::int64_t done) const {
-    return done >= chunks() ? full_batches * batch + rest : done / per_batch() * batch;
-  }
-  std::int64_t head_pieces() const {
-    return std::count_if(full.begin(), full.end(), [](const Piece& p) { return p.part == Part::head; });
-  }
 };
 
 struct State {
@@ -105,7 +46,7 @@ struct State {
   float* target_logit;             ///< (N)
   double* nll;                     ///< (sequences of the shard)
 
-  static State carve(Carver& carver, const ParameterLayout& layout, const Plan& plan, std::int64_t sequences) {
+  static State carve(Carver& carver, const ParameterLayout& layout, const ScorePlan& plan, std::int64_t sequences) {
     const std::int64_t N = plan.batch * layout.shape.context, C = layout.shape.channels;
     State s{};
     s.head = StateHead::carve(carver);
@@ -113,7 +54,7 @@ struct State {
     s.inputs = carver.take<std::int32_t>(N);
     s.targets = carver.take<std::int32_t>(N);
     for (float*& buffer : s.residual) buffer = carver.take<float>(N * C);
-    s.log_sum_exp = carver.take<float>(std::max(plan.head_pieces(), std::int64_t{1}) * N);
+    s.log_sum_exp = carver.take<float>(std::max(plan.head_pieces(0), std::int64_t{1}) * N);
     s.target_logit = carver.take<float>(N);
     s.nll = carver.take<double>(sequences);
     return s;
@@ -126,12 +67,12 @@ struct Scratch {
   MlpActivations mlp;
   float *norm, *mean, *rstd, *logits, *losses, *log_sum_exp;
 
-  static Scratch carve(Carver& carver, const ModelShape& shape, const Plan& plan) {
+  static Scratch carve(Carver& carver, const ModelShape& shape, const ScorePlan& plan) {
     std::int64_t sequences = 1, rows = 1, columns = 1;
-    for (const Piece& piece : plan.full) {
-      if (piece.part == Part::attention) sequences = std::max(sequences, piece.range.count);
-      if (piece.part == Part::mlp) rows = std::max(rows, piece.range.count);
-      if (piece.part == Part::head) columns = std::max(columns, piece.range.count);
+    for (const ScorePiece& piece : plan.full) {
+      if (piece.part == ScorePart::attention) sequences = std::max(sequences, piece.range.count);
+      if (piece.part == ScorePart::mlp) rows = std::max(rows, piece.range.count);
+      if (piece.part == ScorePart::head) columns = std::max(columns, piece.range.count);
     }
     const std::int64_t N = plan.batch * shape.context;
     Scratch s{};
@@ -154,7 +95,7 @@ class Score final : public FillWork {
   std::vector<pipefill_fill_configuration> configurations() const override {
     std::vector<pipefill_fill_configuration> all;
     for (const std::int64_t batch : settings_.batches) {
-      const Plan plan(layout_.shape, settings_.sequences, batch);
+      const ScorePlan plan(layout_.shape, settings_.sequences, batch);
       Carver state, scratch;
       State::carve(state, layout_, plan, settings_.sequences);
       Scratch::carve(scratch, layout_.shape, plan);
@@ -169,10 +110,10 @@ class Score final : public FillWork {
   }
 
   pipefill_fill_chunk plan(int configuration, std::int64_t chunk) const override {
-    const Plan& plan = plans_.at(static_cast<std::size_t>(configuration));
-    const Piece& piece = plan.piece(chunk);
+    const ScorePlan& plan = plans_.at(static_cast<std::size_t>(configuration));
+    const ScorePiece& piece = plan.piece(chunk);
     Cost batch;
-    for (const Piece& other : plan.pieces_of(chunk)) batch += other.cost;
+    for (const ScorePiece& other : plan.pieces(plan.batch_of(chunk))) batch += other.cost;
     Carver scratch;
     Scratch::carve(scratch, layout_.shape, plan);
     return {sizeof(pipefill_fill_chunk),
@@ -198,23 +139,23 @@ class Score final : public FillWork {
   }
 
   void run(std::int64_t chunk) override {
-    const Piece& piece = plan_->piece(chunk);
+    const ScorePiece& piece = plan_->piece(chunk);
     const std::int64_t batch = plan_->batch_of(chunk), T = layout_.shape.context, C = layout_.shape.channels;
     switch (piece.part) {
-      case Part::embedding:
+      case ScorePart::embedding:
         return embed(batch);
-      case Part::attention: {
+      case ScorePart::attention: {
         const std::int64_t at = piece.range.first * T * C;
         return attention_half(device_.kernels(), layout_.shape, state_.parameters, layer(piece), scratch_.attention,
                               state_.residual[1] + at, state_.residual[0] + at, piece.range.count, T);
       }
-      case Part::mlp: {
+      case ScorePart::mlp: {
         const std::int64_t at = piece.range.first * C;
         return mlp_half(device_.kernels(), layout_.shape, state_.parameters, layer(piece), scratch_.mlp,
                         state_.residual[0] + at, state_.residual[1] + at, piece.range.count);
       }
-      case Part::head:
-        return head(batch, piece, &piece - plan_->pieces_of(chunk).data());
+      case ScorePart::head:
+        return head(batch, piece, &piece - plan_->pieces(batch).data());
     }
   }
 
@@ -270,7 +211,9 @@ class Score final : public FillWork {
     return open_data(description, shape.context);
   }
 
-  const LayerOffsets& layer(const Piece& piece) const { return layout_.layers[static_cast<std::size_t>(piece.layer)]; }
+  const LayerOffsets& layer(const ScorePiece& piece) const {
+    return layout_.layers[static_cast<std::size_t>(piece.layer)];
+  }
 
   void embed(std::int64_t batch) {
     const std::int64_t T = layout_.shape.context, B = plan_->size_of(batch);
@@ -286,11 +229,11 @@ class Score final : public FillWork {
 
   /// Columns of the logits: their log-sum-exp per row, and the logits of the targets among them. The last piece joins
   /// all pieces' sums.
-  void head(std::int64_t batch, const Piece& piece, std::int64_t index) {
+  void head(std::int64_t batch, const ScorePiece& piece, std::int64_t index) {
     const KernelContext& ctx = device_.kernels();
     const std::int64_t N = plan_->size_of(batch) * layout_.shape.context, C = layout_.shape.channels;
     const std::int64_t stride = (piece.range.count + 15) / 16 * 16;
-    const std::int64_t first_head = static_cast<std::int64_t>(pieces(batch).size()) - heads(batch);
+    const std::int64_t first_head = static_cast<std::int64_t>(plan_->pieces(batch).size()) - plan_->head_pieces(batch);
     float* mine = state_.log_sum_exp + (index - first_head) * N;
     layernorm_forward(ctx, scratch_.norm, scratch_.mean, scratch_.rstd, state_.residual[0],
                       state_.parameters + layout_.final_norm.weight, state_.parameters + layout_.final_norm.bias, N, C);
@@ -302,7 +245,7 @@ class Score final : public FillWork {
       const std::int64_t column = state_.targets[n] - piece.range.first;
       if (column >= 0 && column < piece.range.count) state_.target_logit[n] = scratch_.logits[n * stride + column];
     }
-    if (index + 1 == static_cast<std::int64_t>(pieces(batch).size())) join(batch);
+    if (index + 1 == static_cast<std::int64_t>(plan_->pieces(batch).size())) join(batch);
   }
 
   void join(std::int64_t batch) {
@@ -311,22 +254,14 @@ class Score final : public FillWork {
       double sum = 0;
       for (std::int64_t n = b * T; n < (b + 1) * T; ++n) {
         double most = -INFINITY, total = 0;
-        for (std::int64_t k = 0; k < heads(batch); ++k)
+        for (std::int64_t k = 0; k < plan_->head_pieces(batch); ++k)
           most = std::max(most, static_cast<double>(state_.log_sum_exp[k * N + n]));
-        for (std::int64_t k = 0; k < heads(batch); ++k)
+        for (std::int64_t k = 0; k < plan_->head_pieces(batch); ++k)
           total += std::exp(static_cast<double>(state_.log_sum_exp[k * N + n]) - most);
         sum += most + std::log(total) - static_cast<double>(state_.target_logit[n]);
       }
       state_.nll[batch * plan_->batch + b] = sum;
     }
-  }
-
-  const std::vector<Piece>& pieces(std::int64_t batch) const {
-    return batch < plan_->full_batches ? plan_->full : plan_->last;
-  }
-  std::int64_t heads(std::int64_t batch) const {
-    return std::count_if(pieces(batch).begin(), pieces(batch).end(),
-                         [](const Piece& p) { return p.part == Part::head; });
   }
 
   Settings settings_;
@@ -337,9 +272,9 @@ class Score final : public FillWork {
   ParameterLayout layout_;
   CpuDevice device_;
   TokenData data_;
-  std::vector<Plan> plans_;
+  std::vector<ScorePlan> plans_;
 
-  const Plan* plan_ = nullptr;
+  const ScorePlan* plan_ = nullptr;
   State state_{};
   Buffer memory_;
   Scratch scratch_{};

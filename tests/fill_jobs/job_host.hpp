@@ -75,8 +75,8 @@ Outputs run_every_chunk_twice(const JobText& text, int configuration = 0);
 /// Destroys the job at random chunk boundaries, also after a chunk that does not count as done, and goes on from a copy
 /// of its state; saves at random moments on the way.
 Outputs run_with_restores(const JobText& text, unsigned seed, int configuration = 0);
-/// In a child that is killed (SIGKILL) at random and started again. Returns how often in `kills`.
-Outputs run_with_kills(const JobText& text, unsigned seed, int& kills, int configuration = 0);
+/// In a child that is killed (SIGKILL) five times, at random moments in random chunks, and started again.
+Outputs run_with_kills(const JobText& text, unsigned seed, int configuration = 0);
 
 /// All of the above give the outputs of a straight run; the chunks' plans are sane (costs positive, samples add up).
 void expect_resumable(const JobText& text, int configuration = 0);

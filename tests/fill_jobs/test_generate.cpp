@@ -40,14 +40,14 @@ JobText small_job(const std::string& temperature = "1") {
 
 /// Prefill in pieces, a token in several chunks, logits in several.
 JobText wide_job() {
-  std::string long_prompt = "8999 4 17", other = "1 2 3 5000";
-  for (int i = 0; i < 120; ++i) long_prompt += " " + std::to_string(i * 70), other += " 8";
+  std::string long_prompt = "4999 4 17", other = "1 2 3 4000";
+  for (int i = 0; i < 120; ++i) long_prompt += " " + std::to_string(i * 40), other += " 8";
   return {.kind = generate_kind(),
           .with = {{"layers", "2"},
                    {"channels", "256"},
                    {"heads", "4"},
                    {"context", "200"},
-                   {"vocab", "9000"},
+                   {"vocab", "5000"},
                    {"tokens", "3"},
                    {"batch", "2"},
                    {"prompt_tokens", long_prompt},

@@ -37,7 +37,7 @@ JobText wide_job() {
                    {"channels", "256"},
                    {"heads", "4"},
                    {"context", "128"},
-                   {"vocab", "1024"},
+                   {"vocab", "512"},
                    {"batch", "2"}}};
 }
 
@@ -99,8 +99,8 @@ TEST(Score, EqualsTheStagesLossOfEverySequence) {
 }
 
 TEST(Score, EqualsTheStagesLossWhereEveryPartIsCutInPieces) {
-  const TokenData data = open_data({.format = TokenFormat::synthetic, .files = {}, .vocab = 1024, .seed = 1}, 128);
-  expect_close(run_and_read(wide_job()).nll, stage_losses({1, 256, 4, 128, 1024}, data, 3, 1));
+  const TokenData data = open_data({.format = TokenFormat::synthetic, .files = {}, .vocab = 512, .seed = 1}, 128);
+  expect_close(run_and_read(wide_job()).nll, stage_losses({1, 256, 4, 128, 512}, data, 3, 1));
 }
 
 TEST(Score, ReadsATextInItsOrder) {
@@ -122,6 +122,12 @@ TEST(Score, GivesTheSameBytesHoweverItIsInterrupted) {
 }
 
 TEST(Score, GivesTheSameBytesHoweverItIsInterruptedInPieces) { expect_resumable(wide_job()); }
+
+TEST(Score, GivesTheSameBytesWithTwoThreads) {
+  JobText job = wide_job();
+  job.threads = 2;
+  EXPECT_EQ(run_with_restores(job, 1), run_straight(job));
+}
 
 TEST(Score, ShardsTogetherAreTheWhole) {
   const Scores whole = run_and_read(small_job());
