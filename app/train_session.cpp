@@ -152,8 +152,14 @@ ExitCode TrainSession::run_from(const StartingPoint& start) {
                                     describe_run(plan, start.attempt), describe_rank(clocks_at_start_), hdf5_, log_)
           : std::make_unique<Trace>();
   SpanRecorder spans(*trace, started_);
-  RankServices services{.layout = layout_, .transport = transport_, .waiter = waiter_, .device = device,
-                        .trace = *trace, .arrivals = arrivals, .board = board_.get(), .log = log_};
+  RankServices services{.layout = layout_,
+                        .transport = transport_,
+                        .waiter = waiter_,
+                        .device = device,
+                        .trace = *trace,
+                        .arrivals = arrivals,
+                        .board = board_.get(),
+                        .log = log_};
   const FillSettings filling = fill_settings(config_, plan, waiter_.method(), threads);
   std::optional<FillSession> fill;
   if (filling.runs_jobs)

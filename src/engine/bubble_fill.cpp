@@ -138,7 +138,8 @@ void BubbleFill::record_chunks() {
 /// overrun only as far as it was not stopped.
 void BubbleFill::record_chunk(const ChunkRecord& chunk) {
   const Nanoseconds start{chunk.start_ns}, end{chunk.end_ns};
-  Event event{.step = static_cast<std::int32_t>(step_), .job = job_, .fill_chunk = static_cast<std::int32_t>(chunk.chunk)};
+  Event event{
+      .step = static_cast<std::int32_t>(step_), .job = job_, .fill_chunk = static_cast<std::int32_t>(chunk.chunk)};
   std::array<Event, kMostParts> parts;
   std::size_t count = 0;
   Nanoseconds inside{0};

@@ -1,7 +1,7 @@
 // Fill work in one rank's bubbles: the hand-over. In front of a wait the rank grants its fill worker the bubble and
-// sleeps until the worker ends a chunk; on the arrival of the input the worker stops. Around it: the bubble model, which
-// every bubble feeds, filled or not, and the audit, which lets some steps run unfilled and moves the guard so that the
-// measured slowdown keeps its limit.
+// sleeps until the worker ends a chunk; on the arrival of the input the worker stops. Around it: the bubble model,
+// which every bubble feeds, filled or not, and the audit, which lets some steps run unfilled and moves the guard so
+// that the measured slowdown keeps its limit.
 #pragma once
 
 #include <memory>
@@ -21,14 +21,14 @@ namespace pipefill {
 struct BubbleFillSettings {
   StrategySettings strategy;
   GuardSettings guard;
-  AuditSettings audit;  ///< the steps before audit.first_step measure the bubbles
+  AuditSettings audit;                 ///< the steps before audit.first_step measure the bubbles
   WaitMethod wait = WaitMethod::spin;  ///< of the rank in bubbles that are not filled
 };
 
 /// What fill work brought so far on this rank, for the step line.
 struct FillFigures {
-  Nanoseconds bubbles{};    ///< in filled steps
-  Nanoseconds chunks{};     ///< chunk time inside them
+  Nanoseconds bubbles{};  ///< in filled steps
+  Nanoseconds chunks{};   ///< chunk time inside them
   SlowdownEstimate slowdown;
   Nanoseconds guard{};
 };
@@ -87,8 +87,8 @@ class BubbleFill final : private Pause {
   std::int64_t first_filled_;
   Supervisor& worker_;
   Trace& trace_;
-  std::unique_ptr<Pause> plain_;    ///< how an unfilled bubble waits, and what a parked worker leaves of a filled one
-  std::unique_ptr<Pause> shared_;   ///< how the rank waits beside a worker that nothing gates
+  std::unique_ptr<Pause> plain_;   ///< how an unfilled bubble waits, and what a parked worker leaves of a filled one
+  std::unique_ptr<Pause> shared_;  ///< how the rank waits beside a worker that nothing gates
 
   std::int64_t step_ = 0;
   std::int32_t job_ = -1;
@@ -99,15 +99,15 @@ class BubbleFill final : private Pause {
   int position_ = -1;
   Nanoseconds bubble_begin_{};
   Bytes free_memory_{};
-  Grant grant_;  ///< the one in use
+  Grant grant_;                   ///< the one in use
   std::optional<Grant> pending_;  ///< not to be used before its time
   Nanoseconds next_question_{};
   bool open_ = false;  ///< a grant is being used
   Nanoseconds sold_{};
 
-  std::vector<Bubble> bubbles_;       ///< of this step and, in front of them, the last one
+  std::vector<Bubble> bubbles_;  ///< of this step and, in front of them, the last one
   std::size_t bubbles_of_last_step_ = 0;
-  std::vector<ChunkRecord> chunks_;   ///< drained; reused
+  std::vector<ChunkRecord> chunks_;  ///< drained; reused
   Nanoseconds bubble_time_{}, chunk_time_{}, longest_{};
 };
 

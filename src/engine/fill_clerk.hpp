@@ -1,6 +1,6 @@
-// Rank 0's back office of fill work: a thread that watches the queue, makes jobs' directories, has their costs planned in
-// a process of its own (a kind may be a user's library), and keeps what is known of every job. All that touches files
-// happens on this thread; the main thread takes and gives values.
+// Rank 0's back office of fill work: a thread that watches the queue, makes jobs' directories, has their costs planned
+// in a process of its own (a kind may be a user's library), and keeps what is known of every job. All that touches
+// files happens on this thread; the main thread takes and gives values.
 #pragma once
 
 #include <condition_variable>
@@ -19,10 +19,10 @@ namespace pipefill {
 
 struct FillClerkSettings {
   std::string run_directory;
-  std::vector<std::string> deck_jobs;  ///< job files that the deck names
-  std::vector<std::string> planner = {"/proc/self/exe", "fill-planner"};  ///< gets the job's directory appended
-  MachineRate rate;                    ///< for costs that nobody has measured
-  Nanoseconds look_every = std::chrono::milliseconds(500);
+  std::vector<std::string> deck_jobs{};                                ///< job files that the deck names
+  std::vector<std::string> planner{"/proc/self/exe", "fill-planner"};  ///< gets the job's directory appended
+  MachineRate rate{};                                                  ///< for costs that nobody has measured
+  Nanoseconds look_every{500'000'000};
 };
 
 /// One job as the scheduler sees it.

@@ -32,8 +32,7 @@ BubbleCycle cycle_of(const json& all) {
   for (const json& b : all)
     cycle.push_back({b[0], static_cast<BubbleClass>(b[1].get<int>()), Nanoseconds{b[2].get<std::int64_t>()},
                      Bytes{b[3].get<std::int64_t>()}});
-  const bool measured =
-      std::ranges::any_of(cycle, [](const BubbleBudget& b) { return b.length > Nanoseconds{0}; });
+  const bool measured = std::ranges::any_of(cycle, [](const BubbleBudget& b) { return b.length > Nanoseconds{0}; });
   if (!measured)
     for (BubbleBudget& b : cycle) b.length = kUnmeasured, b.memory = Bytes{INT64_MAX / 4};
   return cycle;
@@ -41,8 +40,8 @@ BubbleCycle cycle_of(const json& all) {
 
 }  // namespace
 
-FillDesk::FillDesk(FillDeskSettings settings, ProcessLayout layout, RankGroup ranks, FillClerk* clerk,
-                   BubbleFill& fill, Trace& trace, Log log)
+FillDesk::FillDesk(FillDeskSettings settings, ProcessLayout layout, RankGroup ranks, FillClerk* clerk, BubbleFill& fill,
+                   Trace& trace, Log log)
     : settings_(std::move(settings)),
       layout_(layout),
       ranks_(std::move(ranks)),
@@ -121,8 +120,8 @@ std::string FillDesk::decide(const std::vector<std::string>& states, std::int64_
   const std::vector<ClerkJob> waiting = clerk_->waiting();
   std::vector<const FillJobInfo*> queue;
   for (const ClerkJob& job : waiting) queue.push_back(&job.info);
-  for (const FillDecision& decision : assign_jobs(queue, executors, clerk_->owner_time(), fill_.plan_settings(),
-                                                  settings_.policy, now())) {
+  for (const FillDecision& decision :
+       assign_jobs(queue, executors, clerk_->owner_time(), fill_.plan_settings(), settings_.policy, now())) {
     const auto job = std::ranges::find(waiting, decision.job, [](const ClerkJob& j) { return j.info.id; });
     const FillConfiguration& configuration = job->info.configurations[static_cast<std::size_t>(decision.configuration)];
     clerk_->hand_out(decision, step, decision.executor);
@@ -149,8 +148,6 @@ void FillDesk::obey(const std::string& text) {
   job_ = (*mine)["job"].get<std::int64_t>();
   told_ = fill_.figures().chunks;
   fill_.worker().assign((*mine)["directory"], (*mine)["configuration"]);
-  trace_.name_job({.job = job(), .name = (*mine)["name"], .kind = (*mine)["kind"],
-                   .configuration = (*mine)["configuration"], .chunks = (*mine)["chunks"]});
 }
 
 }  // namespace pipefill

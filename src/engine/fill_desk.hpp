@@ -14,7 +14,8 @@ namespace pipefill {
 
 struct FillDeskSettings {
   PolicySettings policy;
-  Nanoseconds alone{100'000'000};  ///< how long a job runs with the main job absent, to learn what its chunks cost alone
+  Nanoseconds alone{
+      100'000'000};  ///< how long a job runs with the main job absent, to learn what its chunks cost alone
 };
 
 class FillDesk {

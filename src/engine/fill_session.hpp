@@ -19,8 +19,8 @@ struct FillSettings {
 
 class FillSession {
  public:
-  /// All ranks together, before the model is allocated. `clerk` settings count on rank 0. A job file of the deck that is
-  /// wrong or missing is an error on all ranks. Hooks itself into `services`, which must outlive it.
+  /// All ranks together, before the model is allocated. `clerk` settings count on rank 0. A job file of the deck that
+  /// is wrong or missing is an error on all ranks. Hooks itself into `services`, which must outlive it.
   FillSession(const FillSettings& settings, const FillClerkSettings& clerk, const Program& program, RankGroup ranks,
               RankServices& services);
 

@@ -133,7 +133,9 @@ Control Trainer::train_step() {
                                .loss = outcome.loss,
                                .learning_rate = outcome.learning_rate,
                                .gradient_norm = outcome.gradient_norm,
-                               .filled = services_.fill == nullptr ? -1 : services_.fill->step_is_filled() ? 1 : 0,
+                               .filled = services_.fill == nullptr          ? -1
+                                         : services_.fill->step_is_filled() ? 1
+                                                                            : 0,
                                .pair = audit.pair});
   report_step(step_time);
   adapt_deadlines();

@@ -28,7 +28,7 @@ struct StepOutcome {
   double loss = 0;           ///< mean over the step's tokens, replicas added in replica order
   double gradient_norm = 0;  ///< before clipping
   double learning_rate = 0;
-  Nanoseconds bubbles{};  ///< of all ranks together, in the step before
+  Nanoseconds bubbles{};   ///< of all ranks together, in the step before
   bool fill_news = false;  ///< a rank wants all to meet about fill jobs
 };
 

@@ -11,7 +11,7 @@ Nanoseconds usable(const BubbleBudget& bubble, const PlanSettings& settings) {
 
 Nanoseconds PlannedBubble::used() const {
   Nanoseconds sum{0};
-  for (const PlannedRun& run : runs) sum += run.time;
+  for (const PlannedChunks& run : runs) sum += run.time;
   return sum;
 }
 
@@ -24,7 +24,7 @@ Nanoseconds FillPlan::used() const {
 double FillPlan::samples() const {
   double sum = 0;
   for (const PlannedBubble& bubble : bubbles)
-    for (const PlannedRun& run : bubble.runs) sum += run.samples;
+    for (const PlannedChunks& run : bubble.runs) sum += run.samples;
   return sum;
 }
 

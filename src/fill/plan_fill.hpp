@@ -33,7 +33,7 @@ struct PlanSettings {
 Nanoseconds usable(const BubbleBudget& bubble, const PlanSettings& settings);
 
 /// Consecutive chunks of one job.
-struct PlannedRun {
+struct PlannedChunks {
   std::int64_t job = 0;    ///< FillJobInfo::id
   int configuration = 0;   ///< index
   std::int64_t first = 0;  ///< chunk
@@ -44,7 +44,7 @@ struct PlannedRun {
 };
 
 struct PlannedBubble {
-  std::vector<PlannedRun> runs;  ///< one after the other
+  std::vector<PlannedChunks> runs;  ///< one after the other
   Nanoseconds used() const;
 };
 

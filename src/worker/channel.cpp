@@ -68,7 +68,7 @@ struct ChannelBlock {
   std::array<ChunkRecord, kChannelRecords> records = {};
 };
 
-Channel Channel::create() {
+WorkerChannel WorkerChannel::create() {
   FileDescriptor memory(::memfd_create("pipefill-fill-channel", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (memory.get() < 0 || ::ftruncate(memory.get(), sizeof(ChannelBlock)) != 0)
     throw FileError(ExitCode::input_output, kName, system_text("cannot make shared memory", errno));
@@ -82,7 +82,7 @@ Channel Channel::create() {
   return {std::move(memory), block};
 }
 
-Channel Channel::attach(FileDescriptor memory) {
+WorkerChannel WorkerChannel::attach(FileDescriptor memory) {
   struct stat info {};
   if (::fstat(memory.get(), &info) != 0 || info.st_size != static_cast<off_t>(sizeof(ChannelBlock)))
     throw FileError(ExitCode::damaged_data, kName, "the inherited descriptor is not a channel of this program version");
@@ -96,17 +96,19 @@ Channel Channel::attach(FileDescriptor memory) {
   return {std::move(memory), block};
 }
 
-Channel Channel::share() const { return attach(FileDescriptor(::fcntl(memory_.get(), F_DUPFD_CLOEXEC, 0))); }
+WorkerChannel WorkerChannel::share() const {
+  return attach(FileDescriptor(::fcntl(memory_.get(), F_DUPFD_CLOEXEC, 0)));
+}
 
-Channel::Channel(Channel&& other) noexcept
+WorkerChannel::WorkerChannel(WorkerChannel&& other) noexcept
     : memory_(std::move(other.memory_)), block_(std::exchange(other.block_, nullptr)) {}
 
-Channel::~Channel() {
+WorkerChannel::~WorkerChannel() {
   if (block_ != nullptr) ::munmap(block_, sizeof(ChannelBlock));
 }
 
-bool Channel::post(WorkerCommand command, std::uint64_t serial, const std::string& directory,
-                   const std::string& configuration) {
+bool WorkerChannel::post(WorkerCommand command, std::uint64_t serial, const std::string& directory,
+                         const std::string& configuration) {
   if (!answered()) return false;
   if (directory.size() >= block_->directory.size() || configuration.size() >= block_->configuration.size())
     throw FileError(ExitCode::cannot_create, directory,
@@ -120,12 +122,12 @@ bool Channel::post(WorkerCommand command, std::uint64_t serial, const std::strin
   return true;
 }
 
-bool Channel::answered() const {
+bool WorkerChannel::answered() const {
   return block_->command_answered.load(std::memory_order_acquire) ==
          block_->command_sequence.load(std::memory_order_relaxed);
 }
 
-std::uint64_t Channel::grant(Nanoseconds deadline, Bytes memory) {
+std::uint64_t WorkerChannel::grant(Nanoseconds deadline, Bytes memory) {
   block_->deadline_ns.store(deadline.count(), std::memory_order_relaxed);
   block_->memory_bytes.store(memory.count, std::memory_order_relaxed);
   const std::uint64_t sequence = block_->grant_sequence.load(std::memory_order_relaxed) + 1;
@@ -134,7 +136,7 @@ std::uint64_t Channel::grant(Nanoseconds deadline, Bytes memory) {
   return sequence;
 }
 
-void Channel::stop() {
+void WorkerChannel::stop() {
   const std::uint64_t sequence = block_->grant_sequence.load(std::memory_order_relaxed);
   if (must_stop(sequence)) return;
   block_->stop_ns.store(now().count(), std::memory_order_relaxed);
@@ -142,26 +144,28 @@ void Channel::stop() {
   futex_bump(block_->wake);  // for work that sleeps itself: a program's host
 }
 
-bool Channel::stopped() const { return must_stop(block_->grant_sequence.load(std::memory_order_relaxed)); }
+bool WorkerChannel::stopped() const { return must_stop(block_->grant_sequence.load(std::memory_order_relaxed)); }
 
-bool Channel::parked() const {
+bool WorkerChannel::parked() const {
   return block_->parked_sequence.load(std::memory_order_acquire) >=
          block_->grant_sequence.load(std::memory_order_relaxed);
 }
 
-ParkReason Channel::park_reason() const { return load<ParkReason>(block_->park_reason); }
-Nanoseconds Channel::parked_at() const { return Nanoseconds{block_->parked_ns.load(std::memory_order_acquire)}; }
-WorkerPhase Channel::phase() const { return load<WorkerPhase>(block_->phase); }
-std::int64_t Channel::done() const { return block_->done.load(std::memory_order_acquire); }
-Nanoseconds Channel::chunk_began() const { return Nanoseconds{block_->chunk_began_ns.load(std::memory_order_acquire)}; }
+ParkReason WorkerChannel::park_reason() const { return load<ParkReason>(block_->park_reason); }
+Nanoseconds WorkerChannel::parked_at() const { return Nanoseconds{block_->parked_ns.load(std::memory_order_acquire)}; }
+WorkerPhase WorkerChannel::phase() const { return load<WorkerPhase>(block_->phase); }
+std::int64_t WorkerChannel::done() const { return block_->done.load(std::memory_order_acquire); }
+Nanoseconds WorkerChannel::chunk_began() const {
+  return Nanoseconds{block_->chunk_began_ns.load(std::memory_order_acquire)};
+}
 
-std::uint32_t Channel::ticket() const { return block_->news.load(std::memory_order_acquire); }
-FutexWake Channel::wait_news(std::uint32_t ticket, Nanoseconds timeout) const {
+std::uint32_t WorkerChannel::ticket() const { return block_->news.load(std::memory_order_acquire); }
+FutexWake WorkerChannel::wait_news(std::uint32_t ticket, Nanoseconds timeout) const {
   return futex_wait(block_->news, ticket, timeout);
 }
-void Channel::announce() { futex_bump(block_->news); }
+void WorkerChannel::announce() { futex_bump(block_->news); }
 
-void Channel::drain(std::vector<ChunkRecord>& records) {
+void WorkerChannel::drain(std::vector<ChunkRecord>& records) {
   std::uint64_t next = block_->records_read.load(std::memory_order_relaxed);
   const std::uint64_t end = block_->records_written.load(std::memory_order_acquire);
   // A worker writes over its own counters only by damage; what it says then is not worth reading.
@@ -170,7 +174,7 @@ void Channel::drain(std::vector<ChunkRecord>& records) {
   block_->records_read.store(end, std::memory_order_release);
 }
 
-JobReport Channel::report() const {
+JobReport WorkerChannel::report() const {
   // Two slots in turn: the slot read is written again only by the report after the next.
   JobReport report;
   for (int tries = 0; tries < 100; ++tries) {
@@ -184,12 +188,14 @@ JobReport Channel::report() const {
   return report;
 }
 
-std::uint64_t Channel::reports() const { return block_->reports_written.load(std::memory_order_acquire); }
-Nanoseconds Channel::stopped_at() const { return Nanoseconds{block_->stop_ns.load(std::memory_order_relaxed)}; }
-void Channel::add_stopped(Nanoseconds time) { block_->stopped_ns.fetch_add(time.count(), std::memory_order_relaxed); }
-int Channel::program_group() const { return block_->program_group.load(std::memory_order_acquire); }
+std::uint64_t WorkerChannel::reports() const { return block_->reports_written.load(std::memory_order_acquire); }
+Nanoseconds WorkerChannel::stopped_at() const { return Nanoseconds{block_->stop_ns.load(std::memory_order_relaxed)}; }
+void WorkerChannel::add_stopped(Nanoseconds time) {
+  block_->stopped_ns.fetch_add(time.count(), std::memory_order_relaxed);
+}
+int WorkerChannel::program_group() const { return block_->program_group.load(std::memory_order_acquire); }
 
-void Channel::reset_worker() {
+void WorkerChannel::reset_worker() {
   block_->phase.store(static_cast<std::uint32_t>(WorkerPhase::starting), std::memory_order_relaxed);
   block_->program_group.store(0, std::memory_order_relaxed);
   block_->chunk_began_ns.store(0, std::memory_order_relaxed);
@@ -200,28 +206,28 @@ void Channel::reset_worker() {
   announce();
 }
 
-void Channel::set_phase(WorkerPhase phase) {
+void WorkerChannel::set_phase(WorkerPhase phase) {
   // Sequentially consistent with stop(): either the rank sees `running`, or the worker then sees the stop.
   block_->phase.store(static_cast<std::uint32_t>(phase), std::memory_order_seq_cst);
   if (phase != WorkerPhase::running) futex_bump(block_->news);
 }
 
-std::optional<Channel::Posted> Channel::posted() const {
+std::optional<WorkerChannel::Posted> WorkerChannel::posted() const {
   if (answered()) return std::nullopt;
   // The pair of command_sequence's release in post(): the fields were written before it.
   std::atomic_thread_fence(std::memory_order_acquire);
   return Posted{block_->command, block_->command_serial, block_->directory.data(), block_->configuration.data()};
 }
 
-void Channel::answer() {
+void WorkerChannel::answer() {
   block_->command_answered.store(block_->command_sequence.load(std::memory_order_acquire), std::memory_order_release);
   futex_bump(block_->news);
 }
 
-void Channel::set_rule(const ChunkRule& rule) { block_->rule = rule; }
-ChunkRule Channel::rule() const { return block_->rule; }
+void WorkerChannel::set_rule(const ChunkRule& rule) { block_->rule = rule; }
+ChunkRule WorkerChannel::rule() const { return block_->rule; }
 
-OpenGrant Channel::granted() const {
+OpenGrant WorkerChannel::granted() const {
   OpenGrant grant;
   do {
     grant.sequence = block_->grant_sequence.load(std::memory_order_acquire);
@@ -232,34 +238,34 @@ OpenGrant Channel::granted() const {
   return grant;
 }
 
-bool Channel::must_stop(std::uint64_t sequence) const {
+bool WorkerChannel::must_stop(std::uint64_t sequence) const {
   return block_->stop_sequence.load(std::memory_order_seq_cst) >= sequence;
 }
 
-std::uint32_t Channel::wake_ticket() const { return block_->wake.load(std::memory_order_acquire); }
-FutexWake Channel::wait_wake(std::uint32_t ticket, Nanoseconds timeout) const {
+std::uint32_t WorkerChannel::wake_ticket() const { return block_->wake.load(std::memory_order_acquire); }
+FutexWake WorkerChannel::wait_wake(std::uint32_t ticket, Nanoseconds timeout) const {
   return futex_wait(block_->wake, ticket, timeout);
 }
 
-bool Channel::room_for_record() const {
+bool WorkerChannel::room_for_record() const {
   return block_->records_written.load(std::memory_order_relaxed) -
              block_->records_read.load(std::memory_order_acquire) <
          kChannelRecords;
 }
 
-void Channel::record(const ChunkRecord& record) {
+void WorkerChannel::record(const ChunkRecord& record) {
   const std::uint64_t at = block_->records_written.load(std::memory_order_relaxed);
   block_->records[at % kChannelRecords] = record;
   block_->records_written.store(at + 1, std::memory_order_release);
   futex_bump(block_->news);
 }
 
-void Channel::set_done(std::int64_t done) { block_->done.store(done, std::memory_order_release); }
-void Channel::set_chunk_began(Nanoseconds start) {
+void WorkerChannel::set_done(std::int64_t done) { block_->done.store(done, std::memory_order_release); }
+void WorkerChannel::set_chunk_began(Nanoseconds start) {
   block_->chunk_began_ns.store(start.count(), std::memory_order_release);
 }
 
-void Channel::park(std::uint64_t sequence, ParkReason reason, WorkerPhase phase) {
+void WorkerChannel::park(std::uint64_t sequence, ParkReason reason, WorkerPhase phase) {
   block_->park_reason.store(static_cast<std::uint32_t>(reason), std::memory_order_relaxed);
   block_->parked_ns.store(now().count(), std::memory_order_relaxed);
   block_->phase.store(static_cast<std::uint32_t>(phase), std::memory_order_relaxed);
@@ -267,14 +273,16 @@ void Channel::park(std::uint64_t sequence, ParkReason reason, WorkerPhase phase)
   futex_bump(block_->news);
 }
 
-void Channel::write_report(const JobReport& report) {
+void WorkerChannel::write_report(const JobReport& report) {
   const std::uint64_t next = block_->reports_written.load(std::memory_order_relaxed) + 1;
   block_->reports[next % 2] = report;
   block_->reports_written.store(next, std::memory_order_release);
   futex_bump(block_->news);
 }
 
-Nanoseconds Channel::stopped_time() const { return Nanoseconds{block_->stopped_ns.load(std::memory_order_relaxed)}; }
-void Channel::set_program_group(int group) { block_->program_group.store(group, std::memory_order_release); }
+Nanoseconds WorkerChannel::stopped_time() const {
+  return Nanoseconds{block_->stopped_ns.load(std::memory_order_relaxed)};
+}
+void WorkerChannel::set_program_group(int group) { block_->program_group.store(group, std::memory_order_release); }
 
 }  // namespace pipefill

@@ -50,7 +50,7 @@ struct JobReport {
   JobPhase phase = JobPhase::none;
   std::int32_t threads = 0;
   std::int64_t chunks = 0;
-  std::int64_t done = 0;          ///< when the report was written; Channel::done() is newer
+  std::int64_t done = 0;          ///< when the report was written; WorkerChannel::done() is newer
   std::int64_t memory_bytes = 0;  ///< most that any chunk needs beside the state
   double samples = 0;             ///< of the whole job
   std::array<char, 64> configuration = {};
@@ -83,20 +83,20 @@ struct OpenGrant {
 inline constexpr Nanoseconds kNoDeadline{INT64_MAX};
 inline constexpr std::size_t kChannelRecords = 4096;
 
-/// The shared words. Both sides see it through Channel only.
+/// The shared words. Both sides see it through WorkerChannel only.
 struct ChannelBlock;
 
-class Channel {
+class WorkerChannel {
  public:
   /// A new block; the rank's side. FileError 74 when there is no memory.
-  static Channel create();
+  static WorkerChannel create();
   /// The block behind an inherited descriptor; the worker's side. FileError 65 when it is not one of this version.
-  static Channel attach(FileDescriptor memory);
+  static WorkerChannel attach(FileDescriptor memory);
   /// Another view of the same block, for a worker that is a thread.
-  Channel share() const;
-  Channel(Channel&& other) noexcept;
-  Channel& operator=(Channel&&) = delete;
-  ~Channel();
+  WorkerChannel share() const;
+  WorkerChannel(WorkerChannel&& other) noexcept;
+  WorkerChannel& operator=(WorkerChannel&&) = delete;
+  ~WorkerChannel();
   int descriptor() const { return memory_.get(); }
 
   // ---- rank's side (one thread, unless said otherwise) ----
@@ -163,7 +163,7 @@ class Channel {
   void set_program_group(int group);
 
  private:
-  Channel(FileDescriptor memory, ChannelBlock* block) : memory_(std::move(memory)), block_(block) {}
+  WorkerChannel(FileDescriptor memory, ChannelBlock* block) : memory_(std::move(memory)), block_(block) {}
   FileDescriptor memory_;
   ChannelBlock* block_;
 };

@@ -67,7 +67,8 @@ std::string plan_in_process(const std::vector<std::string>& command, const std::
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
-  if (late) return fmt::format("its kind did not tell within {} s what its chunks cost", timeout.count() / 1'000'000'000);
+  if (late)
+    return fmt::format("its kind did not tell within {} s what its chunks cost", timeout.count() / 1'000'000'000);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return "";
   while (said.ends_with('\n')) said.pop_back();
   if (WIFSIGNALED(status)) return fmt::format("its kind crashed while planning (signal {}) {}", WTERMSIG(status), said);

@@ -1,5 +1,5 @@
-// Asks a job's kind what its chunks cost, in a process of its own: a kind may be a user's library, which may crash, hang
-// or take all memory, and neither a rank nor a worker may.
+// Asks a job's kind what its chunks cost, in a process of its own: a kind may be a user's library, which may crash,
+// hang or take all memory, and neither a rank nor a worker may.
 #pragma once
 
 #include <string>

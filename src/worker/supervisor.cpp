@@ -18,7 +18,7 @@
 namespace pipefill {
 
 Supervisor::Impl::Impl(SupervisorSettings settings, Log log)
-    : channel(Channel::create()), settings_(std::move(settings)), log_(std::move(log)) {
+    : channel(WorkerChannel::create()), settings_(std::move(settings)), log_(std::move(log)) {
   channel.set_rule(settings_.rule);
   bell_ = FileDescriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (bell_.get() < 0)
@@ -220,6 +220,6 @@ Nanoseconds Supervisor::hard_stopped_time() const { return impl_->hard_stopped_t
 std::int64_t Supervisor::hard_stops() const { return impl_->hard_stops; }
 std::int64_t Supervisor::restarts() const { return impl_->restarts; }
 int Supervisor::worker_pid() const { return impl_->pid; }
-const Channel& Supervisor::channel() const { return impl_->channel; }
+const WorkerChannel& Supervisor::channel() const { return impl_->channel; }
 
 }  // namespace pipefill

@@ -33,7 +33,7 @@ struct SupervisorSettings {
   Nanoseconds hang = std::chrono::seconds(10);         ///< granted time of one chunk after which the worker is killed
   Nanoseconds back_off = std::chrono::seconds(1);      ///< before the second try; doubled for each further one
   int threads = 1;                                     ///< of jobs not pinned to another number
-  ChunkRule rule{};  ///< of the strategy
+  ChunkRule rule{};                                    ///< of the strategy
   FindKind find_kind = pipefill::find_kind;            ///< for in_process
 };
 
@@ -107,7 +107,7 @@ class Supervisor {
   std::int64_t hard_stops() const;
   std::int64_t restarts() const;  ///< workers started after the first
   int worker_pid() const;         ///< 0: none (or in_process)
-  const Channel& channel() const;
+  const WorkerChannel& channel() const;
 
  private:
   class Impl;

@@ -39,7 +39,7 @@ class Supervisor::Impl {
   ParkResult stop();
   void signal_helper();
 
-  Channel channel;
+  WorkerChannel channel;
   std::atomic<int> pid{0};
   std::atomic<std::int64_t> restarts{0};
   Nanoseconds hard_stopped_time{0};

@@ -69,7 +69,7 @@ class OutputFiles {
 
 class WorkerLoop {
  public:
-  WorkerLoop(Channel& channel, const WorkerLoopOptions& options) : channel_(channel), options_(options) {}
+  WorkerLoop(WorkerChannel& channel, const WorkerLoopOptions& options) : channel_(channel), options_(options) {}
   void run();
 
  private:
@@ -85,8 +85,8 @@ class WorkerLoop {
   };
 
   /// False: quit.
-  bool serve(const Channel::Posted& posted);
-  void assign(const Channel::Posted& posted);
+  bool serve(const WorkerChannel::Posted& posted);
+  void assign(const WorkerChannel::Posted& posted);
   void unload(JobStatus status);
   void use(const OpenGrant& grant);
   ParkReason run_chunks(const OpenGrant& grant);
@@ -102,7 +102,7 @@ class WorkerLoop {
   Nanoseconds cpu_time() const;
   bool has_work() const { return loaded_ && loaded_->run && loaded_->run->done() < loaded_->run->chunks(); }
 
-  Channel& channel_;
+  WorkerChannel& channel_;
   const WorkerLoopOptions& options_;
   std::unique_ptr<Loaded> loaded_;
   const ChunkRule rule_{channel_.rule()};
@@ -129,7 +129,7 @@ void WorkerLoop::run() {
   }
 }
 
-bool WorkerLoop::serve(const Channel::Posted& posted) {
+bool WorkerLoop::serve(const WorkerChannel::Posted& posted) {
   channel_.set_phase(WorkerPhase::preparing);
   switch (posted.command) {
     case WorkerCommand::assign:
@@ -156,7 +156,7 @@ bool WorkerLoop::serve(const Channel::Posted& posted) {
   return !quits;
 }
 
-void WorkerLoop::assign(const Channel::Posted& posted) {
+void WorkerLoop::assign(const WorkerChannel::Posted& posted) {
   serial_ = posted.serial;
   report_ = JobReport{};
   report(JobPhase::preparing, "");
@@ -241,7 +241,8 @@ ParkReason WorkerLoop::hindrance(const OpenGrant& grant) {
   if (!channel_.room_for_record()) return ParkReason::records_full;
   const pipefill_fill_chunk& chunk = loaded_->run->next();
   if (Bytes{chunk.memory_bytes} > grant.memory) return ParkReason::memory;
-  if (grant.deadline == kNoDeadline || rule_.fits(loaded_->times.predict(chunk), now(), grant.deadline)) return ParkReason::none;
+  if (grant.deadline == kNoDeadline || rule_.fits(loaded_->times.predict(chunk), now(), grant.deadline))
+    return ParkReason::none;
   if (loaded_->times.measured(chunk) || ++loaded_->in_vain < kGrantsInVain) return ParkReason::deadline;
   loaded_->in_vain = 0;
   return ParkReason::none;
@@ -251,7 +252,7 @@ void WorkerLoop::run_chunk(const OpenGrant& grant) {
   JobRun& run = *loaded_->run;
   const pipefill_fill_chunk chunk = run.next();
   struct Context {
-    Channel& channel;
+    WorkerChannel& channel;
     const JobRun& run;
     std::uint64_t sequence;
   } context{channel_, run, grant.sequence};
@@ -356,6 +357,6 @@ Nanoseconds WorkerLoop::cpu_time() const {
 
 }  // namespace
 
-void run_worker_loop(Channel& channel, const WorkerLoopOptions& options) { WorkerLoop(channel, options).run(); }
+void run_worker_loop(WorkerChannel& channel, const WorkerLoopOptions& options) { WorkerLoop(channel, options).run(); }
 
 }  // namespace pipefill

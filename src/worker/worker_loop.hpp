@@ -20,6 +20,6 @@ struct WorkerLoopOptions {
 };
 
 /// Returns after `quit`. Throws nothing: what goes wrong with a job is in its report.
-void run_worker_loop(Channel& channel, const WorkerLoopOptions& options);
+void run_worker_loop(WorkerChannel& channel, const WorkerLoopOptions& options);
 
 }  // namespace pipefill

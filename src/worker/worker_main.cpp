@@ -53,7 +53,7 @@ int worker_main(int argc, char** argv, FindKind find_kind) {
   try {
     FileDescriptor memory(std::atoi(argv[2]));
     ::fcntl(memory.get(), F_SETFD, FD_CLOEXEC);
-    Channel channel = Channel::attach(std::move(memory));
+    WorkerChannel channel = WorkerChannel::attach(std::move(memory));
     WorkerLoopOptions options;
     options.threads = std::max(1, std::atoi(argv[4]));
     options.find_kind = find_kind;

@@ -44,7 +44,7 @@ std::vector<std::vector<std::int64_t>> counts(const FillPlan& plan) {
   std::vector<std::vector<std::int64_t>> made;
   for (const PlannedBubble& bubble : plan.bubbles) {
     made.emplace_back();
-    for (const PlannedRun& run : bubble.runs) made.back().push_back(run.count);
+    for (const PlannedChunks& run : bubble.runs) made.back().push_back(run.count);
   }
   return made;
 }
@@ -182,12 +182,12 @@ void expect_within_budgets(const FillPlan& plan, const Instance& in) {
   std::map<std::int64_t, std::int64_t> done;
   Bytes resident{0};
   for (const PlannedBubble& bubble : plan.bubbles)
-    for (const PlannedRun& run : bubble.runs)
+    for (const PlannedChunks& run : bubble.runs)
       if (done.emplace(run.job, 0).second)
         resident += in.jobs[static_cast<std::size_t>(run.job)].configurations[0].resident;
   for (std::size_t b = 0; b < plan.bubbles.size(); ++b) {
     Nanoseconds used{0};
-    for (const PlannedRun& run : plan.bubbles[b].runs) {
+    for (const PlannedChunks& run : plan.bubbles[b].runs) {
       const FillConfiguration& chosen = in.jobs[static_cast<std::size_t>(run.job)].configurations[0];
       ASSERT_EQ(run.first, done[run.job]) << "chunks in order, none left out";
       done[run.job] += run.count;

@@ -14,9 +14,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(Channel, CommandsAreServedOneByOne) {
-  Channel rank = Channel::create();
-  Channel worker = rank.share();
+TEST(WorkerChannel, CommandsAreServedOneByOne) {
+  WorkerChannel rank = WorkerChannel::create();
+  WorkerChannel worker = rank.share();
   EXPECT_FALSE(worker.posted());
   ASSERT_TRUE(rank.post(WorkerCommand::assign, 7, "/run/fill/a", "batch=2"));
   EXPECT_FALSE(rank.post(WorkerCommand::save));
@@ -31,9 +31,9 @@ TEST(Channel, CommandsAreServedOneByOne) {
   EXPECT_TRUE(rank.post(WorkerCommand::save));
 }
 
-TEST(Channel, AStopMeansItsGrantAndNotTheNext) {
-  Channel rank = Channel::create();
-  Channel worker = rank.share();
+TEST(WorkerChannel, AStopMeansItsGrantAndNotTheNext) {
+  WorkerChannel rank = WorkerChannel::create();
+  WorkerChannel worker = rank.share();
   const std::uint64_t first = rank.grant(Nanoseconds{5}, Bytes{6});
   EXPECT_FALSE(rank.parked());
   rank.stop();
@@ -48,9 +48,9 @@ TEST(Channel, AStopMeansItsGrantAndNotTheNext) {
   EXPECT_EQ(rank.park_reason(), ParkReason::memory);
 }
 
-TEST(Channel, NoRecordIsLostAndTheRingSaysWhenItIsFull) {
-  Channel rank = Channel::create();
-  Channel worker = rank.share();
+TEST(WorkerChannel, NoRecordIsLostAndTheRingSaysWhenItIsFull) {
+  WorkerChannel rank = WorkerChannel::create();
+  WorkerChannel worker = rank.share();
   std::vector<ChunkRecord> records;
   std::int64_t chunk = 0;
   for (int round = 0; round < 3; ++round) {
@@ -63,9 +63,9 @@ TEST(Channel, NoRecordIsLostAndTheRingSaysWhenItIsFull) {
   for (std::size_t i = 0; i < records.size(); ++i) ASSERT_EQ(records[i].chunk, static_cast<std::int64_t>(i));
 }
 
-TEST(Channel, EveryWaitHasATimeOutAndNewsWake) {
-  Channel rank = Channel::create();
-  Channel worker = rank.share();
+TEST(WorkerChannel, EveryWaitHasATimeOutAndNewsWake) {
+  WorkerChannel rank = WorkerChannel::create();
+  WorkerChannel worker = rank.share();
   const std::uint32_t ticket = rank.ticket();
   EXPECT_EQ(rank.wait_news(ticket, 5ms), FutexWake::timed_out);
   std::thread later([&] {
@@ -77,16 +77,18 @@ TEST(Channel, EveryWaitHasATimeOutAndNewsWake) {
   EXPECT_EQ(rank.wait_news(ticket, 30s), FutexWake::changed) << "an old ticket never sleeps";
 }
 
-TEST(Channel, AWorkerCannotShortenIt) {
-  const Channel rank = Channel::create();
+TEST(WorkerChannel, AWorkerCannotShortenIt) {
+  const WorkerChannel rank = WorkerChannel::create();
   EXPECT_NE(::ftruncate(rank.descriptor(), 0), 0);
 }
 
-TEST(Channel, AnotherDescriptorIsRefused) { EXPECT_THROW(Channel::attach(FileDescriptor(::dup(0))), FileError); }
+TEST(WorkerChannel, AnotherDescriptorIsRefused) {
+  EXPECT_THROW(WorkerChannel::attach(FileDescriptor(::dup(0))), FileError);
+}
 
-TEST(Channel, ReportsComeWhole) {
-  Channel rank = Channel::create();
-  Channel worker = rank.share();
+TEST(WorkerChannel, ReportsComeWhole) {
+  WorkerChannel rank = WorkerChannel::create();
+  WorkerChannel worker = rank.share();
   std::atomic<bool> end{false};
   std::thread writer([&] {
     for (std::int64_t i = 1; !end; ++i) worker.write_report({.chunks = i, .done = i, .memory_bytes = i});
