@@ -1,27 +1,14 @@
+// Which steps are filled, and what the filled ones cost beside the others.
 #include "fill/slowdown.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "base/contract.hpp"
+#include "base/median_interval.hpp"
 
 namespace pipefill {
-namespace {
-
-/// Largest k with P(Binomial(n, 1/2) < k) <= tail; 0 when there is none.
-std::int64_t order_of_bound(std::int64_t n, double tail) {
-  double log_term = -static_cast<double>(n) * std::log(2.0), below = 0;  // P(Binomial = k), P(Binomial < k)
-  for (std::int64_t k = 0; k < n; ++k) {
-    below += std::exp(log_term);
-    if (below > tail) return k;
-    log_term += std::log(static_cast<double>(n - k) / static_cast<double>(k + 1));
-  }
-  return 0;
-}
-
-}  // namespace
 
 BlockSchedule::BlockSchedule(AuditSettings settings) : settings_(settings) {
   PF_EXPECT(settings.block >= 1 && settings.audit >= 0);
@@ -47,17 +34,8 @@ double BlockSchedule::unfilled_share() const {
 }
 
 SlowdownEstimate estimate_slowdown(std::span<const double> slowdowns, double confidence) {
-  if (slowdowns.empty()) return {0, -std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
-  std::vector<double> sorted(slowdowns.begin(), slowdowns.end());
-  std::sort(sorted.begin(), sorted.end());
-  const std::size_t n = sorted.size();
-  SlowdownEstimate made;
-  made.pairs = static_cast<std::int64_t>(n);
-  made.median = (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
-  const auto k = static_cast<std::size_t>(order_of_bound(made.pairs, (1 - confidence) / 2));
-  made.low = k == 0 ? -std::numeric_limits<double>::infinity() : sorted[k - 1];
-  made.high = k == 0 ? std::numeric_limits<double>::infinity() : sorted[n - k];
-  return made;
+  const MedianInterval made = median_interval(slowdowns, confidence);
+  return {made.median, made.low, made.high, made.count};
 }
 
 std::optional<SlowdownMeter::Pair> SlowdownMeter::close() {

@@ -51,8 +51,7 @@ struct SlowdownEstimate {
   std::int64_t pairs = 0;
 };
 
-/// The interval is the exact one of order statistics: the largest k with P(Binomial(n, 1/2) < k) <= (1 - confidence)/2
-/// gives [x_(k), x_(n+1-k)], whatever the distribution (David and Nagaraja, Order Statistics, 3rd ed., section 7.1).
+/// See base/median_interval.hpp.
 SlowdownEstimate estimate_slowdown(std::span<const double> slowdowns, double confidence = 0.95);
 
 /// Makes pairs of step times. One slowdown per pair: mean filled step / mean unfilled step - 1 (means, for rare long

@@ -62,7 +62,18 @@ struct StepRecord {
   double learning_rate = kUnknown;
   double gradient_norm = kUnknown;  ///< global, before clipping
   int filled = -1;                  ///< 1: bubbles were sold; 0: not, for comparison or to measure; -1: no fill work
-  std::int64_t pair = -1;           ///< filled and unfilled steps of one number are compared; -1: in no pair
+  std::int64_t pair = -1;  ///< filled and unfilled steps of one number are compared; -1: in no pair, because something
+                           ///< else disturbed it, or because no pair means anything (more ranks than cores)
+};
+
+/// Which job a number in events means.
+struct FillJobDescription {
+  int job = 0;
+  std::string name;  ///< of the run's directory for it; jobs of one name in several attempts are one
+  std::string kind;
+  std::string configuration;  ///< in which it is pinned; empty: not yet known
+  std::int64_t chunks = -1;   ///< of the whole job; -1: not known
+  double samples = 0;         ///< of the whole job
 };
 
 }  // namespace pipefill

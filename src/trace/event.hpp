@@ -26,7 +26,7 @@ enum class EventKind : std::uint8_t {
   bubble_collective,
   bubble_step_boundary,
   hand_over,  ///< a bubble with fill work: from the arrival to the start of what it was waited for
-  other,    ///< bookkeeping of the run itself
+  other,      ///< bookkeeping of the run itself
   fill,       ///< a fill chunk, or part of one, inside a bubble (lies over it; not part of the sum)
   overrun,    ///< fill time outside bubbles: after the arrival, or where nothing was gated
   exclusive,  ///< a fill chunk with the main job absent, before the first step and after the last: what it costs alone
@@ -49,11 +49,12 @@ struct Event {
   std::int32_t slot = -1;  ///< bubbles: position of the Bubble in the stage's program
   std::int32_t job = -1;
   std::int32_t fill_chunk = -1;
-  std::int16_t cost_class = -1;  ///< fill work: of the chunk that was finished with this event; -1: it goes on elsewhere
+  std::int16_t cost_class =
+      -1;  ///< fill work: of the chunk that was finished with this event; -1: it goes on elsewhere
   Nanoseconds start{};
   Nanoseconds end{};
   Nanoseconds transfer{};  ///< bubbles: the part after the sender was ready, i.e. the message under way
-  Nanoseconds granted{};   ///< bubbles: of their length, sold to fill work
+  Nanoseconds granted{};   ///< bubbles: of their length, sold to fill work; fill: CPU time of a program without chunks
   std::int64_t bytes = 0;  ///< bubbles: free memory; transfers: payload
 };
 

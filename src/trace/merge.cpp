@@ -42,6 +42,7 @@ TraceProblems read_merged(const fs::path& file, TraceSink& sink) {
   };
   const std::uint64_t ranks = reader.count<RankRow>();
   sink.ranks(reader.read<RankRow>(0, ranks));
+  stream.template operator()<FillJobRow>([&](std::span<const FillJobRow> rows) { sink.fill_jobs(rows); });
   stream.template operator()<StepRow>([&](std::span<const StepRow> rows) { sink.steps(rows); });
   stream.template operator()<EventRow>([&](std::span<const EventRow> rows) { sink.events(rows); });
 
@@ -51,7 +52,7 @@ TraceProblems read_merged(const fs::path& file, TraceSink& sink) {
   return problems;
 }
 
-/// Writes trace.h5 and sums up for its /bubbles on the way.
+/// Writes trace.h5 and sums up for its /bubbles and /fill_jobs on the way.
 class MergeSink final : public TraceSink {
  public:
   explicit MergeSink(fs::path file) : path_(std::move(file)) {}
@@ -68,6 +69,7 @@ class MergeSink final : public TraceSink {
     for (const RankRow& row : rows) first = std::min(first, row.start_wall_s);
     file_->attribute("t0_wall", first);
   }
+  void fill_jobs(std::span<const FillJobRow> rows) override { summarizer_.fill_jobs(rows); }
   void steps(std::span<const StepRow> rows) override {
     summarizer_.steps(rows);
     file_->append(rows);
@@ -79,6 +81,7 @@ class MergeSink final : public TraceSink {
   }
   void finish(std::int64_t segments, const std::vector<std::string>& problems) {
     file_->append(std::span<const BubbleRow>(summarizer_.bubbles()));
+    file_->append(std::span<const FillJobRow>(summarizer_.fill_jobs()));
     file_->attribute("segments", segments);
     file_->attribute("problems", fmt::format("{}", fmt::join(problems, "\n")).substr(0, 60'000));
     file_->finish();

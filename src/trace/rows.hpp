@@ -27,23 +27,25 @@ std::string text(const FixedText<N>& from) {
 /// are nanoseconds since the run's first start, on rank 0's clock. Without padding, so that memory and file agree on a
 /// little-endian machine and HDF5 need not convert row by row, which would take longer than all else in writing it.
 struct EventRow {
-  std::int32_t attempt = 1;
+  std::int16_t attempt = 1;
+  std::int16_t kind = 0;
   std::int32_t rank = 0;
   std::int32_t step = -1;
   std::int32_t slot = -1;
   std::int32_t job = -1;
   std::int32_t fill_chunk = -1;
-  std::int16_t kind = 0;
   std::int16_t stage = -1;
   std::int16_t model_chunk = -1;
   std::int16_t microbatch = -1;
+  std::int16_t cost_class = -1;
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
   std::int64_t transfer_ns = 0;
+  std::int64_t granted_ns = 0;
   std::int64_t bytes = 0;
 };
 
-static_assert(sizeof(EventRow) == 6 * 4 + 4 * 2 + 4 * 8);
+static_assert(sizeof(EventRow) == 6 * 2 + 5 * 4 + 5 * 8);
 
 /// One completed step as one rank saw it.
 struct StepRow {
@@ -56,6 +58,8 @@ struct StepRow {
   double loss = 0;
   double learning_rate = 0;
   double gradient_norm = 0;
+  std::int32_t filled = -1;
+  std::int64_t pair = -1;
 };
 
 /// One rank of one attempt, with the layout it ran in.
@@ -99,16 +103,25 @@ struct BubbleRow {
   std::int64_t p99_ns = 0;
   double mean_transfer_ns = 0;
   std::int64_t free_memory_min_bytes = 0;
+  double mean_granted_ns = 0;  ///< over the filled steps, like the next; NaN: none was filled
+  double mean_filled_ns = 0;
 };
 
-/// One fill job. None before there is fill work: the table is there and empty.
+/// One fill job in one attempt: who it is, as a segment has it, and in trace.h5 also what it did. -1: not known.
 struct FillJobRow {
+  std::int32_t attempt = 1;
   std::int32_t job = 0;
   FixedText<64> name{};
   FixedText<32> kind{};
-  std::int64_t chunks = 0;
+  FixedText<64> configuration{};
+  std::int64_t chunks = -1;
+  double samples = 0;
+  std::int64_t done = 0;
+  std::int64_t done_alone = 0;
   std::int64_t fill_ns = 0;
+  std::int64_t overrun_ns = 0;
   std::int64_t exclusive_ns = 0;
+  std::int64_t unpriced = 0;
 };
 
 }  // namespace pipefill

@@ -1,4 +1,4 @@
-// Three passes over the segments: what each is, then the steps, then the events, rank by rank.
+// Passes over the segments: what each is, then the names of jobs, the steps and the events, each rank by rank.
 #include "trace/segments.hpp"
 
 #include <fmt/format.h>
@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "trace/event.hpp"
 #include "trace/segment_name.hpp"
 #include "trace/time_axis.hpp"
 #include "trace/trace_file.hpp"
@@ -112,8 +113,11 @@ void StartOrder::add(const EventRow& row) {
 void StartOrder::flush() { hand_on(rows_.size()); }
 
 void StartOrder::hand_on(std::size_t count) {
+  const auto place = [](const EventRow& row) {
+    return std::pair(row.start_ns, is_fill_work(static_cast<EventKind>(row.kind)));
+  };
   std::stable_sort(rows_.begin(), rows_.end(),
-                   [](const EventRow& a, const EventRow& b) { return a.start_ns < b.start_ns; });
+                   [&](const EventRow& a, const EventRow& b) { return place(a) < place(b); });
   sink_.events(std::span(rows_).first(count));
   rows_.erase(rows_.begin(), rows_.begin() + static_cast<std::ptrdiff_t>(count));
 }
@@ -126,6 +130,12 @@ TraceProblems read_segments(const std::vector<std::filesystem::path>& files, Tra
   for (RankRow& row : rows) row = axis.place(row);
   sink.begin(catalogue.runs.rbegin()->second);
   sink.ranks(rows);
+  for_each_row<FillJobRow>(
+      catalogue,
+      [&](const FillJobRow& job, const RankRow&) {
+        sink.fill_jobs({&job, 1});
+      },
+      [] {});
 
   std::vector<StepRow> steps;
   for_each_row<StepRow>(

@@ -12,8 +12,8 @@ namespace pipefill {
 /// Streams the files into `sink` and returns what it could not read. FileError 65 when it could read none.
 TraceProblems read_segments(const std::vector<std::filesystem::path>& files, TraceSink& sink);
 
-/// Hands rows on sorted by start although they come sorted by end: a bubble is recorded after the fill chunks in it.
-/// Holds kWindow rows; a row that comes more than kWindow rows late is handed on late.
+/// Hands rows on sorted by start, fill work after what it lies over, although they come sorted by end and fill work at
+/// the end of its step. Holds kWindow rows; a row that comes more than kWindow rows late is handed on late.
 class StartOrder {
  public:
   static constexpr std::size_t kWindow = std::size_t{1} << 15;

@@ -2,6 +2,7 @@
 #include "trace/summary.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 namespace pipefill {
@@ -30,6 +31,12 @@ void Summarizer::RankTotals::close_step() {
   open_bubble_ns = open_total_ns = 0;
 }
 
+FillAccount::Where Summarizer::RankTotals::where(std::int64_t step) const {
+  if (!same_layout || step < 1 || step < first_step || step > last_step) return {};
+  const auto after = filled_from.upper_bound(step);
+  return {.in_step = true, .filled = after != filled_from.begin() && std::prev(after)->second == 1};
+}
+
 void Summarizer::begin(const RunDescription& run) { run_ = run; }
 
 void Summarizer::ranks(std::span<const RankRow> rows) {
@@ -49,6 +56,10 @@ Summarizer::RankTotals& Summarizer::totals(std::int32_t attempt, std::int32_t ra
   return found;
 }
 
+void Summarizer::fill_jobs(std::span<const FillJobRow> rows) {
+  for (const FillJobRow& row : rows) fill_.name(row);
+}
+
 void Summarizer::steps(std::span<const StepRow> rows) {
   for (const StepRow& row : rows) {
     RankTotals& rank = totals(row.attempt, row.rank);
@@ -61,7 +72,12 @@ void Summarizer::steps(std::span<const StepRow> rows) {
     }
     if (steps_.first == 0) steps_.first = row.step;
     steps_.last = std::max<std::int64_t>(steps_.last, row.step);
-    if (row.rank != lowest_rank_ || !rank.same_layout) continue;
+    if (rank.filled_from.empty() || rank.filled_from.rbegin()->second != row.filled)
+      rank.filled_from.emplace(row.step, row.filled);
+    if (!rank.same_layout) continue;
+    if (row.filled == 1) fill_.filled_step(row.end_ns - row.start_ns);
+    if (row.rank != lowest_rank_) continue;
+    fill_.lowest_ranks_step(row);
     ++steps_.count;
     step_times_.add(row.end_ns - row.start_ns);
     tokens_ += row.tokens;
@@ -79,23 +95,42 @@ void Summarizer::add(const EventRow& event) {
   const std::int64_t length = event.end_ns - event.start_ns;
   RankTotals& rank = totals(event.attempt, event.rank);
   rank.times[event.kind] += length;
-  if (is_fill_work(kind)) return;
+  if (is_fill_work(kind)) return add_fill_work(event, rank);
 
   if (event.step != rank.open_step) {
     rank.close_step();
     rank.open_step = event.step;
   }
-  const bool in_completed_step = event.step >= rank.first_step && event.step <= rank.last_step && event.step >= 1;
   if (!between_steps(kind)) rank.open_total_ns += length;
-  if (!is_bubble(kind)) return;
+  if (kind == EventKind::hand_over && rank.where(event.step).filled) fill_.hand_over(event);
+  if (is_bubble(kind)) add_bubble(event, rank);
+}
+
+void Summarizer::add_bubble(const EventRow& event, RankTotals& rank) {
+  const std::int64_t length = event.end_ns - event.start_ns;
+  const FillAccount::Where where = rank.where(event.step);
   rank.open_bubble_ns += length;
-  if (in_completed_step) rank.bubble_ns += length;
-  if (!rank.same_layout || !in_completed_step) return;
+  rank.open_slot = nullptr;
+  if (!where.in_step) return;
+  rank.bubble_ns += length;
+  fill_.bubble(event, where);
 
   SlotTotals& slot = slots_[{event.stage, event.slot, event.kind}];
   slot.free_memory_min = slot.times.count() == 0 ? event.bytes : std::min(slot.free_memory_min, event.bytes);
   slot.times.add(length);
   slot.transfer_ns += static_cast<double>(event.transfer_ns);
+  if (!where.filled) return;
+  ++slot.sold;
+  slot.granted_ns += static_cast<double>(event.granted_ns);
+  rank.open_slot = &slot;
+  rank.open_slot_end_ns = event.end_ns;
+}
+
+void Summarizer::add_fill_work(const EventRow& event, RankTotals& rank) {
+  fill_.work(event, rank.where(event.step));
+  if (event.kind == static_cast<int>(EventKind::fill) && rank.open_slot != nullptr &&
+      event.start_ns < rank.open_slot_end_ns)
+    rank.open_slot->filled_ns += static_cast<double>(event.end_ns - event.start_ns);
 }
 
 std::vector<BubbleRow> Summarizer::bubbles() const {
@@ -114,6 +149,8 @@ std::vector<BubbleRow> Summarizer::bubbles() const {
     row.p99_ns = quantile(0.99);
     row.mean_transfer_ns = slot.transfer_ns / static_cast<double>(row.count);
     row.free_memory_min_bytes = slot.free_memory_min;
+    row.mean_granted_ns = ratio(slot.granted_ns, static_cast<double>(slot.sold));
+    row.mean_filled_ns = ratio(slot.filled_ns, static_cast<double>(slot.sold));
     rows.push_back(row);
   }
   return rows;
@@ -158,6 +195,7 @@ Summary Summarizer::finish() const {
   result.run = run_;
   result.events = events_;
   result.bubbles = bubbles();
+  result.fill = fill_.finish();
 
   std::set<int> attempts, stages;
   double bubble_ns = 0, step_ns = 0;

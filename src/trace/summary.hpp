@@ -1,28 +1,43 @@
 // The metrics of a run and their formulas: the one place that defines them (README links to here).
 //
-//   bubble            An event of a bubble kind: from the end of a stage's previous main-job instruction to the arrival
-//   of
-//                     the input of its next one. Its transfer part: since the sender was ready.
-//   step time         Of a rank: its step's end - start as it recorded them itself, apart from the events.
-//   bubble fraction   sum of the bubbles of all ranks in completed steps / sum of those steps' times over all ranks,
-//   which
-//                     is bubbles / (ranks x step time). Median: per rank the median over its steps of
-//                     bubbles / (all main-job events of that step), averaged over the ranks; unlike the mean it does
-//                     not feel the first steps. Closed form: what the schedule has with equal stages and no transfer
-//                     time.
-//   time table        Per stage and kind: sum of end - start over all events of the stage's ranks / number of its
-//   ranks. wall time         Of a rank: end - start of its run, read from its clock apart from the events. Per stage
-//   the mean
-//                     over its ranks, added over attempts. Of a rank that did not close: up to its last event.
-//   unrecorded        wall time - the sum of all main-job events. Shown, never spread over other rows.
-//   tokens/s          tokens of the completed steps / sum of their times, on the lowest rank.
-//   model FLOP/s      FLOPs per token (formula in flops_formula) x tokens/s, all ranks together.
-//   MFU               model FLOP/s / (ranks x peak of a rank); not available without a known peak.
-//   fill              conversion: exclusive-device time of completed chunks / bubble time, over filled steps; yield:
-//   the
-//                     same over the whole run; coverage: chunk time inside bubbles / bubble time; slowdown: median over
-//                     pairs of adjacent filled and unfilled blocks of the step-time ratio, minus 1. Not available
-//                     while nothing is filled.
+//   bubble           An event of a bubble kind: from the end of a stage's previous main-job instruction to the arrival
+//                    of the input of its next one. Its transfer part: since the sender was ready.
+//   step time        Of a rank: its step's end - start as it recorded them itself, apart from the events.
+//   bubble fraction  sum of the bubbles of all ranks in completed steps / sum of those steps' times over all ranks,
+//                    which is bubbles / (ranks x step time). Median: per rank the median over its steps of
+//                    bubbles / (all main-job events of that step), averaged over the ranks; unlike the mean it does
+//                    not feel the first steps. Closed form: what the schedule has with equal stages and no transfer
+//                    time.
+//   time table       Per stage and kind: sum of end - start over all events of the stage's ranks / number of its
+//                    ranks. Its rows are a partition of the wall time; fill work lies over them and is told apart.
+//   wall time        Of a rank: end - start of its run, read from its clock apart from the events. Per stage the mean
+//                    over its ranks, added over attempts. Of a rank that did not close: up to its last event.
+//   unrecorded       wall time - the sum of all main-job events. Shown, never spread over other rows.
+//   tokens/s         tokens of the completed steps / sum of their times, on the lowest rank.
+//   model FLOP/s     FLOPs per token (formula in flops_formula) x tokens/s, all ranks together.
+//   MFU              model FLOP/s / (ranks x peak of a rank); not available without a known peak.
+//
+// Fill work. Over the filled steps of all ranks, if nothing else is said; not available while no step is filled:
+//
+//   sold             time granted to fill work inside bubbles / bubble time.
+//   coverage         time in which fill chunks ran inside bubbles (events `fill`) / bubble time.
+//   exclusive time   Of a chunk: the median of the `exclusive` events of its rank, job and cost class, which ran with
+//                    the main job absent; where the rank has none, of all ranks; where none has any, the chunk is
+//                    `unpriced`, left out and counted. Of a program without chunks (`command`): the CPU time it got
+//                    inside bubbles.
+//   conversion       exclusive time of the chunks finished in these steps / bubble time.
+//   yield            the same over all completed steps, those that measured or were left unfilled included.
+//   overrun          fill time outside bubbles (events `overrun`: after the arrival, or not gated) / step time.
+//   hand-over        length of the events `hand_over`, from the arrival in a bubble with fill work to the start of what
+//                    it was waited for: median and p99. (From the grant to the chunk's first instruction: measured by
+//                    the bench of the channel.)
+//   slowdown         Of the lowest rank: for every pair, mean time of its filled steps / mean time of its unfilled ones
+//                    - 1; the median over the pairs, and the exact interval of order statistics that holds the true
+//                    median with 95 % confidence (base/median_interval.hpp). Pairs with less than half of a block on
+//                    either side are left out. Below six pairs there is no interval.
+//   work per job     Over the whole run: chunks finished, samples (as its chunks' share of the whole job's), time in
+//                    bubbles and over, exclusive time.
+//   per slot         mean time granted, and mean time in which chunks ran, of its bubbles.
 //
 // Bubble figures and step figures are those of the attempts that ran in the layout (stages, replicas, microbatches,
 // schedule) of the last one; the time table is that of all.
@@ -39,6 +54,7 @@
 
 #include "trace/distribution.hpp"
 #include "trace/event.hpp"
+#include "trace/fill_summary.hpp"
 #include "trace/trace_stream.hpp"
 
 namespace pipefill {
@@ -77,6 +93,7 @@ struct Summary {
   double mfu = kUnknown;
   StepsSummary steps;
   std::vector<StageSummary> stages;
+  FillSummary fill;
   std::vector<BubbleRow> bubbles;     ///< by stage, slot, class
   std::vector<std::string> problems;  ///< what the source could not read
 };
@@ -86,13 +103,22 @@ class Summarizer final : public TraceSink {
  public:
   void begin(const RunDescription& run) override;
   void ranks(std::span<const RankRow> rows) override;
+  void fill_jobs(std::span<const FillJobRow> rows) override;
   void steps(std::span<const StepRow> rows) override;
   void events(std::span<const EventRow> rows) override;
 
   std::vector<BubbleRow> bubbles() const;
+  std::vector<FillJobRow> fill_jobs() const { return fill_.jobs(); }
   Summary finish() const;
 
  private:
+  struct SlotTotals {
+    Distribution times;
+    double transfer_ns = 0;
+    std::int64_t free_memory_min = 0;
+    std::int64_t sold = 0;  ///< bubbles in filled steps
+    double granted_ns = 0, filled_ns = 0;
+  };
   struct RankTotals {
     RankRow row;
     bool same_layout = false;  ///< as the last attempt
@@ -100,24 +126,27 @@ class Summarizer final : public TraceSink {
     std::int64_t step_ns = 0;    ///< sum over completed steps
     std::int64_t bubble_ns = 0;  ///< inside completed steps
     TimesByKind times{};
+    std::map<std::int64_t, std::int32_t> filled_from;  ///< by the first step of a row of steps that are alike
+    // The bubble that came last, for the fill work in it; no slot: not in a filled step.
+    SlotTotals* open_slot = nullptr;
+    std::int64_t open_slot_end_ns = 0;
     // The step being added up, for the median of its bubble fraction.
     std::int64_t open_step = -1, open_bubble_ns = 0, open_total_ns = 0;
     Distribution fractions;  ///< in parts per 10^9
     void close_step();
-  };
-  struct SlotTotals {
-    Distribution times;
-    double transfer_ns = 0;
-    std::int64_t free_memory_min = 0;
+    FillAccount::Where where(std::int64_t step) const;
   };
 
   RankTotals& totals(std::int32_t attempt, std::int32_t rank);
   void add(const EventRow& event);
+  void add_bubble(const EventRow& event, RankTotals& rank);
+  void add_fill_work(const EventRow& event, RankTotals& rank);
   StageSummary stage_summary(int stage) const;
 
   RunDescription run_;
   std::map<std::pair<std::int32_t, std::int32_t>, RankTotals> ranks_;                 ///< by attempt, rank
   std::map<std::tuple<std::int16_t, std::int32_t, std::int16_t>, SlotTotals> slots_;  ///< by stage, slot, kind
+  FillAccount fill_;
   std::int64_t events_ = 0;
   StepsSummary steps_;
   Distribution step_times_;

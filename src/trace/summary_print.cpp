@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.hpp"
+#include "trace/fill_print.hpp"
+#include "trace/print_numbers.hpp"
 #include "trace/summary.hpp"
 
 namespace pipefill {
@@ -35,6 +37,7 @@ const std::vector<TableRow>& table_rows() {
       {"bubble_cool_down", "bubble: cool-down", {EventKind::bubble_cool_down}},
       {"bubble_collective", "bubble: collective", {EventKind::bubble_collective}},
       {"bubble_step_boundary", "bubble: step boundary", {EventKind::bubble_step_boundary}},
+      {"hand_over", "hand-over after fill", {EventKind::hand_over}},
       {"other", "other", {EventKind::other}},
   };
   return rows;
@@ -46,18 +49,18 @@ double seconds(const StageSummary& stage, const TableRow& row) {
   return sum;
 }
 
+/// Fill work lies over the rows above: told apart, no part of the sum.
+struct WorkRow {
+  const char* key;
+  const char* label;
+  EventKind kind;
+};
+constexpr WorkRow kWorkRows[] = {{"in_bubbles", "fill work in bubbles", EventKind::fill},
+                                 {"overrun", "fill work overrun", EventKind::overrun},
+                                 {"alone", "fill work alone", EventKind::exclusive}};
+
 std::string bubble_class(std::int16_t kind) {
   return std::string(event_kind_name(static_cast<EventKind>(kind))).substr(std::string("bubble_").size());
-}
-
-std::string number(double value, int decimals) {
-  return std::isnan(value) ? "n/a" : fmt::format("{:.{}f}", value, decimals);
-}
-std::string percent(double value) { return std::isnan(value) ? "n/a" : fmt::format("{:.2f} %", 100 * value); }
-std::string time(double seconds) {
-  if (std::isnan(seconds)) return "n/a";
-  if (seconds >= 1) return fmt::format("{:.3f} s", seconds);
-  return seconds >= 1e-3 ? fmt::format("{:.3f} ms", 1e3 * seconds) : fmt::format("{:.1f} us", 1e6 * seconds);
 }
 
 void print_head(std::string& out, const Summary& summary) {
@@ -70,19 +73,20 @@ void print_head(std::string& out, const Summary& summary) {
   const StepsSummary& steps = summary.steps;
   if (steps.count > 0) {
     out += fmt::format("steps {} to {}: median {} (p10 {}, p90 {}), {} tokens/s, loss {} -> {}\n", steps.first,
-                       steps.last, time(steps.time_median_s), time(steps.time_p10_s), time(steps.time_p90_s),
-                       number(steps.tokens_per_s, 0), number(steps.loss_first, 4), number(steps.loss_last, 4));
+                       steps.last, time_text(steps.time_median_s), time_text(steps.time_p10_s),
+                       time_text(steps.time_p90_s), number_text(steps.tokens_per_s, 0),
+                       number_text(steps.loss_first, 4), number_text(steps.loss_last, 4));
   } else {
     out += "no step was completed\n";
   }
   if (!std::isnan(summary.model_flops_per_s)) {
-    out += fmt::format("model FLOP rate: {} GFLOP/s ({}), MFU {}\n", number(1e-9 * summary.model_flops_per_s, 1),
+    out += fmt::format("model FLOP rate: {} GFLOP/s ({}), MFU {}\n", number_text(1e-9 * summary.model_flops_per_s, 1),
                        run.flops_formula,
-                       std::isnan(summary.mfu) ? "n/a (the device's peak is not known)" : percent(summary.mfu));
+                       std::isnan(summary.mfu) ? "n/a (the device's peak is not known)" : percent_text(summary.mfu));
   }
   out += fmt::format("\nbubble fraction: {} of the step time (median step {}); the schedule's closed form: {}\n",
-                     percent(summary.bubble_fraction), percent(summary.bubble_fraction_median),
-                     percent(run.bubble_fraction_closed_form));
+                     percent_text(summary.bubble_fraction), percent_text(summary.bubble_fraction_median),
+                     percent_text(run.bubble_fraction_closed_form));
   out += "  (a bubble is the time a stage has nothing to run until its next input has arrived)\n";
 }
 
@@ -105,30 +109,40 @@ void print_times(std::string& out, const Summary& summary) {
     }
     line("not recorded", [&](const StageSummary& stage) { return amount(stage.unrecorded_s, stage.wall_s); });
     line("wall time", [&](const StageSummary& stage) { return amount(stage.wall_s, stage.wall_s); });
+    for (const WorkRow& row : kWorkRows) {
+      const auto index = static_cast<std::size_t>(row.kind);
+      const auto ran = [&](const StageSummary& stage) { return stage.seconds[index] > 0; };
+      if (std::none_of(summary.stages.begin(), summary.stages.end(), ran)) continue;
+      line(row.label, [&](const StageSummary& stage) { return amount(stage.seconds[index], stage.wall_s); });
+    }
     line("bubble fraction",
-         [](const StageSummary& stage) { return fmt::format("{:>17}", percent(stage.bubble_fraction)); });
+         [](const StageSummary& stage) { return fmt::format("{:>17}", percent_text(stage.bubble_fraction)); });
   }
 }
 
 void print_bubbles(std::string& out, const Summary& summary) {
   if (summary.bubbles.empty()) return;
   out += "\nbubbles by slot (position in the stage's program), in ms:\n";
-  out += fmt::format("  {:>5} {:>5}  {:<14}{:>8}{:>10}{:>10}{:>10}{:>10}{:>10}{:>12}{:>14}\n", "stage", "slot", "class",
+  out += fmt::format("  {:>5} {:>5}  {:<14}{:>8}{:>10}{:>10}{:>10}{:>10}{:>10}{:>12}{:>14}", "stage", "slot", "class",
                      "count", "p10", "median", "p90", "p99", "mean", "transfer", "free memory");
+  const bool filled = summary.fill.filled_steps > 0;  // then also means over the filled steps
+  out += filled ? fmt::format("{:>10}{:>10}\n", "sold", "filled") : "\n";
   const auto ms = [](double ns) { return 1e-6 * ns; };
   for (const BubbleRow& row : summary.bubbles) {
-    out += fmt::format("  {:>5} {:>5}  {:<14}{:>8}{:>10.3f}{:>10.3f}{:>10.3f}{:>10.3f}{:>10.3f}{:>12.3f}{:>14}\n",
+    out += fmt::format("  {:>5} {:>5}  {:<14}{:>8}{:>10.3f}{:>10.3f}{:>10.3f}{:>10.3f}{:>10.3f}{:>12.3f}{:>14}",
                        row.stage, row.slot, bubble_class(row.kind), row.count, ms(static_cast<double>(row.p10_ns)),
                        ms(static_cast<double>(row.median_ns)), ms(static_cast<double>(row.p90_ns)),
                        ms(static_cast<double>(row.p99_ns)), ms(row.mean_ns), ms(row.mean_transfer_ns),
                        format_bytes(Bytes{row.free_memory_min_bytes}));
+    out += filled ? fmt::format("{:>10}{:>10}\n", number_text(ms(row.mean_granted_ns), 3),
+                                number_text(ms(row.mean_filled_ns), 3))
+                  : "\n";
   }
 }
 
 void print_notes(std::string& out, const Summary& summary) {
-  out += fmt::format("\nfill work: none in this run (conversion, coverage, yield and slowdown: n/a)\n");
-  out += fmt::format("{} events; clocks of different ranks agree to +-{}\n", summary.events,
-                     time(summary.clock_uncertainty_s));
+  out += fmt::format("\n{} events; clocks of different ranks agree to +-{}\n", summary.events,
+                     time_text(summary.clock_uncertainty_s));
   if (summary.events_dropped > 0) {
     out += fmt::format("note: {} events were dropped while the trace could not be written; the times above lack them\n",
                        summary.events_dropped);
@@ -149,6 +163,7 @@ std::string summary_text(const Summary& summary) {
   print_head(out, summary);
   print_times(out, summary);
   print_bubbles(out, summary);
+  out += fill_text(summary.fill);
   print_notes(out, summary);
   return out;
 }
@@ -161,6 +176,10 @@ std::string summary_json(const Summary& summary) {
     Json row{{"stage", stage.stage}, {"ranks", stage.ranks}, {"wall_s", stage.wall_s}};
     for (const TableRow& kind : table_rows()) row[std::string(kind.key) + "_s"] = seconds(stage, kind);
     row["unrecorded_s"] = stage.unrecorded_s;
+    Json work;
+    for (const WorkRow& kind : kWorkRows)
+      work[std::string(kind.key) + "_s"] = stage.seconds[static_cast<std::size_t>(kind.kind)];
+    row["fill_work"] = std::move(work);
     row["bubble_fraction"] = stage.bubble_fraction;
     row["bubble_fraction_median"] = stage.bubble_fraction_median;
     stages.push_back(std::move(row));
@@ -177,10 +196,11 @@ std::string summary_json(const Summary& summary) {
                        {"p90_ns", row.p90_ns},
                        {"p99_ns", row.p99_ns},
                        {"mean_transfer_ns", row.mean_transfer_ns},
-                       {"free_memory_min_bytes", row.free_memory_min_bytes}});
+                       {"free_memory_min_bytes", row.free_memory_min_bytes},
+                       {"mean_granted_ns", row.mean_granted_ns},
+                       {"mean_filled_ns", row.mean_filled_ns}});
   }
   const StepsSummary& steps = summary.steps;
-  const Json none;
   const Json out{{"run_id", run.run_id},
                  {"attempts", summary.attempts},
                  {"schedule", run.schedule},
@@ -208,11 +228,7 @@ std::string summary_json(const Summary& summary) {
                  {"model_flops_per_s", summary.model_flops_per_s},
                  {"flops_formula", run.flops_formula},
                  {"mfu", summary.mfu},
-                 {"fill",
-                  {{"conversion", none},
-                   {"coverage", none},
-                   {"yield", none},
-                   {"slowdown", {{"median", none}, {"low", none}, {"high", none}}}}},
+                 {"fill", fill_json(summary.fill)},
                  {"events", {{"count", summary.events}, {"dropped", summary.events_dropped}}},
                  {"unclosed_ranks", summary.unclosed_ranks},
                  {"clock_uncertainty_s", summary.clock_uncertainty_s},

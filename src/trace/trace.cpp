@@ -55,19 +55,21 @@ RankRow make_rank_row(const RunDescription& run, const RankDescription& rank) {
 }
 
 EventRow make_row(const Event& event, const RankRow& rank) {
-  return {.attempt = rank.attempt,
+  return {.attempt = static_cast<std::int16_t>(rank.attempt),
+          .kind = static_cast<std::int16_t>(event.kind),
           .rank = rank.rank,
           .step = event.step,
           .slot = event.slot,
           .job = event.job,
           .fill_chunk = event.fill_chunk,
-          .kind = static_cast<std::int16_t>(event.kind),
           .stage = static_cast<std::int16_t>(rank.stage),
           .model_chunk = event.model_chunk,
           .microbatch = event.microbatch,
+          .cost_class = event.cost_class,
           .start_ns = event.start.count(),
           .end_ns = event.end.count(),
           .transfer_ns = event.transfer.count(),
+          .granted_ns = event.granted.count(),
           .bytes = event.bytes};
 }
 
@@ -80,7 +82,17 @@ StepRow make_row(const StepRecord& step, const RankRow& rank) {
           .tokens = step.tokens,
           .loss = step.loss,
           .learning_rate = step.learning_rate,
-          .gradient_norm = step.gradient_norm};
+          .gradient_norm = step.gradient_norm,
+          .filled = step.filled,
+          .pair = step.pair};
+}
+
+FillJobRow make_row(const FillJobDescription& job, const RankRow& rank) {
+  FillJobRow row{.attempt = rank.attempt, .job = job.job, .chunks = job.chunks, .samples = job.samples};
+  assign(row.name, job.name);
+  assign(row.kind, job.kind);
+  assign(row.configuration, job.configuration);
+  return row;
 }
 
 /// What the HDF5 thread is to write as one file.
@@ -89,13 +101,15 @@ struct Segment {
   RankRow rank;
   std::vector<EventRow> events;
   std::vector<StepRow> steps;
+  std::vector<FillJobRow> jobs;
 };
 
 struct Written {
   std::string trouble{};  ///< empty: the file is in place
   std::int64_t events = 0;
   Nanoseconds cpu{};
-  std::vector<EventRow> memory{};  ///< the segment's, empty, for the next but one: its pages have been touched
+  std::vector<FillJobRow> lost_jobs{};  ///< names that the next segment is to hold, because this one is not there
+  std::vector<EventRow> memory{};       ///< the segment's, empty, for the next but one: its pages have been touched
 };
 
 Written write(Segment& segment, const RunDescription& run, const std::function<int(const char*)>& inject) {
@@ -106,9 +120,11 @@ Written write(Segment& segment, const RunDescription& run, const std::function<i
     file.append(std::span<const EventRow>(segment.events));
     file.append(std::span<const StepRow>(segment.steps));
     file.append(std::span<const RankRow>(&segment.rank, 1));
+    file.append(std::span<const FillJobRow>(segment.jobs));
     file.finish();
   } catch (const std::exception& error) {
     result.trouble = error.what();
+    result.lost_jobs = std::move(segment.jobs);
   }
   result.memory = std::move(segment.events);
   result.memory.clear();
@@ -148,6 +164,11 @@ class Trace::Writer {
     finish();
   }
 
+  void name_job(const FillJobDescription& job) {
+    const std::lock_guard lock(names_mutex_);
+    names_.push_back(make_row(job, row_));
+  }
+
   std::int64_t lost() const { return lost_.load(std::memory_order_relaxed); }
   std::int64_t segments() const { return segments_.load(std::memory_order_relaxed); }
   Nanoseconds cpu() const { return Nanoseconds(cpu_.load(std::memory_order_relaxed)); }
@@ -160,7 +181,7 @@ class Trace::Writer {
       gather();
       const bool old = now() - opened_ >= options_.segment;
       const bool large = events_.size() >= options_.pending_events / 2;
-      const bool something = !events_.empty() || !steps_.empty();
+      const bool something = !events_.empty() || !steps_.empty() || !jobs_.empty();
       if (!busy() && (old || large) && something) hand_over();
       cpu_.store((thread_cpu_time() - start + written_cpu_).count(), std::memory_order_relaxed);
     }
@@ -175,6 +196,11 @@ class Trace::Writer {
     });
     trace_.steps_.pop(options_.pending_events - std::min(options_.pending_events, steps_.size()),
                       [this](const StepRecord& step) { steps_.push_back(make_row(step, row_)); });
+    {
+      const std::lock_guard lock(names_mutex_);
+      jobs_.insert(jobs_.end(), names_.begin(), names_.end());
+      names_.clear();
+    }
     if (const std::int64_t missed = trace_.missed_.value.load(std::memory_order_relaxed); missed > 0 && !said_missed_) {
       said_missed_ = true;
       log_->warn(
@@ -201,6 +227,7 @@ class Trace::Writer {
     }
     --number_;  // the next segment takes this number: a gap would mean a lost file
     lost_.fetch_add(written.events, std::memory_order_relaxed);
+    jobs_.insert(jobs_.begin(), written.lost_jobs.begin(), written.lost_jobs.end());
     if (!std::exchange(said_trouble_, true)) {
       log_->warn(
           "trace: {} events are lost, and later ones may be; the run goes on, the trace says how many it lacks: {}",
@@ -215,6 +242,7 @@ class Trace::Writer {
     segment->rank = row_;
     segment->events = std::exchange(events_, std::exchange(spare_, {}));
     segment->steps = std::exchange(steps_, {});
+    segment->jobs = std::exchange(jobs_, {});
     writing_ = hdf5_.post([segment, run = run_, inject = options_.inject] { return write(*segment, run, inject); });
     opened_ = now();
   }
@@ -252,10 +280,14 @@ class Trace::Writer {
   Nanoseconds opened_{};  ///< when the segment being gathered began
   std::vector<EventRow> events_, spare_;
   std::vector<StepRow> steps_;
+  std::vector<FillJobRow> jobs_;
   std::future<Written> writing_;
   Nanoseconds written_cpu_{}, gatherer_cpu_{};
   bool said_missed_ = false, said_trouble_ = false, finished_ = false;
   std::atomic<std::int64_t> lost_{0}, segments_{0}, cpu_{0};
+
+  std::mutex names_mutex_;
+  std::vector<FillJobRow> names_;  ///< from the main thread, not gathered yet
 
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -274,6 +306,10 @@ Trace::~Trace() = default;
 
 void Trace::close(Nanoseconds ended, std::optional<ClockOffset> clock) {
   if (enabled()) writer_->close(ended, std::move(clock));
+}
+
+void Trace::name_job(const FillJobDescription& job) {
+  if (enabled()) writer_->name_job(job);
 }
 
 TraceStatistics Trace::statistics() const {

@@ -37,9 +37,10 @@ struct TraceStatistics {
   Nanoseconds writer_cpu{};   ///< CPU time of the background thread, and of the HDF5 thread for this trace
 };
 
-/// record() and finish_step() belong to the rank's main thread; they neither allocate, lock nor make a system call, and
-/// never fail: when the writer cannot keep up or the disk is full, events are dropped, counted and reported once in the
-/// log, and the run goes on. Several traces (stages as threads of one process) may share one HDF5 thread.
+/// record(), finish_step() and name_job() belong to the rank's main thread. The first two neither allocate, lock nor
+/// make a system call, and never fail: when the writer cannot keep up or the disk is full, events are dropped, counted
+/// and reported once in the log, and the run goes on. Several traces (stages as threads of one process) may share one
+/// HDF5 thread.
 class Trace {
  public:
   /// A trace that records nothing (trace.enabled: false).
@@ -54,7 +55,9 @@ class Trace {
 
   bool enabled() const { return writer_ != nullptr; }
 
-  /// An event that has ended. In order of its end; inside it others may lie (fill chunks in a bubble).
+  /// An event that has ended, in order of its end. Fill work alone may come later than what it lies in and than events
+  /// after that: a rank learns of it at the end of the step and records it then. Readers put all in order of start,
+  /// as long as it is not more than StartOrder::kWindow events late (trace/segments.hpp).
   void record(const Event& event) noexcept {
     if (!enabled()) return;
     (events_.push(event) ? pushed_ : missed_).add_one();
@@ -62,6 +65,9 @@ class Trace {
   void finish_step(const StepRecord& step) noexcept {
     if (enabled() && !steps_.push(step)) missed_steps_.add_one();
   }
+
+  /// Says which job a number in events means, and again when more is known of it. May lock: not for inside a step.
+  void name_job(const FillJobDescription& job);
 
   /// Ends the rank's record: `ended` is the end of its wall time (where its last event ends), `clock` the offset
   /// measured again. Writes the last segment and waits for it; call it once, before MPI_Finalize. When all ranks have

@@ -65,10 +65,8 @@ TraceFileWriter::TraceFileWriter(std::filesystem::path path, const RunDescriptio
     make_table(table<EventRow>());
     make_table(table<StepRow>());
     make_table(table<RankRow>());
-    if (options_.content == TraceContent::run) {
-      make_table(table<BubbleRow>());
-      make_table(table<FillJobRow>());
-    }
+    make_table(table<FillJobRow>());
+    if (options_.content == TraceContent::run) make_table(table<BubbleRow>());
   } catch (...) {
     ::unlink(temporary_.c_str());
     throw;
@@ -163,6 +161,7 @@ TraceFileReader::TraceFileReader(const std::filesystem::path& path) : file_(open
     count<EventRow>();
     count<StepRow>();
     count<RankRow>();
+    count<FillJobRow>();
   } catch (const FileError& error) {
     if (error.code() == ExitCode::damaged_data) throw;
     throw FileError(ExitCode::damaged_data, path,

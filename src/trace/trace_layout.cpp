@@ -68,21 +68,25 @@ const Table& table<EventRow>() {
   using F = FieldType;
   using R = EventRow;
   static const Table result{"events",
-    "What took time on each rank, back to back; fill and overrun lie over bubbles", sizeof(R), 4096, {
-    {"attempt", F::int32, offsetof(R, attempt), "1", "start of the program, from 1; a resumed run has several"},
+    "What took time on each rank, back to back; fill, overrun and exclusive lie over other events", sizeof(R), 4096, {
+    {"attempt", F::int16, offsetof(R, attempt), "1", "start of the program, from 1; a resumed run has several"},
+    {"kind", F::kind, offsetof(R, kind), "", "what the rank did"},
     {"rank", F::int32, offsetof(R, rank), "1", "MPI process, from 0"},
     {"step", F::int32, offsetof(R, step), "1", "training step, from 1; -1 outside of steps"},
     {"slot", F::int32, offsetof(R, slot), "1", "bubbles: position in the stage's program; -1 none"},
     {"job", F::int32, offsetof(R, job), "1", "fill job; -1 none"},
     {"fill_chunk", F::int32, offsetof(R, fill_chunk), "1", "fill job's piece; -1 none"},
-    {"kind", F::kind, offsetof(R, kind), "", "what the rank did"},
     {"stage", F::int16, offsetof(R, stage), "1", "position in the pipeline, from 0"},
     {"model_chunk", F::int16, offsetof(R, model_chunk), "1", "contiguous layers, in the model's order; -1 none"},
     {"microbatch", F::int16, offsetof(R, microbatch), "1", "part of the step, from 0; -1 none"},
+    {"cost_class", F::int16, offsetof(R, cost_class), "1",
+     "fill work: of the chunk that this event finished; -1: none, it goes on in a later event"},
     {"start_ns", F::int64, offsetof(R, start_ns), "ns", kTimes},
     {"end_ns", F::int64, offsetof(R, end_ns), "ns", kTimes},
     {"transfer_ns", F::int64, offsetof(R, transfer_ns), "ns",
      "bubbles: the part after the sender was ready, the message under way"},
+    {"granted_ns", F::int64, offsetof(R, granted_ns), "ns",
+     "bubbles: of their length, sold to fill work; fill work of a program without chunks: the CPU time it got"},
     {"bytes", F::int64, offsetof(R, bytes), "bytes", "bubbles: free memory; transfers: payload"},
   }};
   return result;
@@ -104,6 +108,8 @@ const Table& table<StepRow>() {
      "mean over the global batch, nats a token; NaN on ranks that do not know it"},
     {"learning_rate", F::real, offsetof(R, learning_rate), "1", "of this step; NaN unknown"},
     {"gradient_norm", F::real, offsetof(R, gradient_norm), "1", "global norm before clipping; NaN unknown"},
+    {"filled", F::int32, offsetof(R, filled), "1", "1: bubbles were sold to fill work; 0: not; -1: there was none"},
+    {"pair", F::int64, offsetof(R, pair), "1", "filled and unfilled steps of one number are compared; -1: in no pair"},
   }};
   return result;
 }
@@ -125,6 +131,10 @@ const Table& table<BubbleRow>() {
     {"p99_ns", F::int64, offsetof(R, p99_ns), "ns", "99 % were shorter"},
     {"mean_transfer_ns", F::real, offsetof(R, mean_transfer_ns), "ns", "mean of the part after the sender was ready"},
     {"free_memory_min_bytes", F::int64, offsetof(R, free_memory_min_bytes), "bytes", "least free device memory seen"},
+    {"mean_granted_ns", F::real, offsetof(R, mean_granted_ns), "ns",
+     "filled steps: mean time sold to fill work; NaN: no step was filled"},
+    {"mean_filled_ns", F::real, offsetof(R, mean_filled_ns), "ns",
+     "filled steps: mean time in which chunks ran; NaN: no step was filled"},
   }};
   return result;
 }
@@ -134,14 +144,22 @@ const Table& table<FillJobRow>() {
   using F = FieldType;
   using R = FillJobRow;
   static const Table result{"fill_jobs",
-    "Per fill job; empty while there is no fill work", sizeof(R), 1024, {
-    {"job", F::int32, offsetof(R, job), "1", "its number, as in events"},
-    {"name", F::text64, offsetof(R, name), "", "its name"},
+    "Per fill job and attempt; in a segment only who it is; empty without fill work", sizeof(R), 1024, {
+    {"attempt", F::int32, offsetof(R, attempt), "1", "start of the program, from 1"},
+    {"job", F::int32, offsetof(R, job), "1", "its number in this attempt, as in events"},
+    {"name", F::text64, offsetof(R, name), "", "its name; empty: not recorded"},
     {"kind", F::text32, offsetof(R, kind), "", "what kind of work"},
-    {"chunks", F::int64, offsetof(R, chunks), "1", "chunks completed"},
-    {"fill_ns", F::int64, offsetof(R, fill_ns), "ns", "time its chunks took in bubbles"},
+    {"configuration", F::text64, offsetof(R, configuration), "", "in which it ran"},
+    {"chunks", F::int64, offsetof(R, chunks), "1", "chunks of the whole job; -1: not known"},
+    {"samples", F::real, offsetof(R, samples), "1", "samples of the whole job"},
+    {"done", F::int64, offsetof(R, done), "1", "chunks finished in this attempt"},
+    {"done_alone", F::int64, offsetof(R, done_alone), "1", "of these, with the main job absent"},
+    {"fill_ns", F::int64, offsetof(R, fill_ns), "ns", "time it ran inside bubbles"},
+    {"overrun_ns", F::int64, offsetof(R, overrun_ns), "ns", "time it ran beside the main job's work"},
     {"exclusive_ns", F::int64, offsetof(R, exclusive_ns), "ns",
-     "time the same chunks take with the device to themselves"},
+     "time that the finished chunks take with the device to themselves"},
+    {"unpriced", F::int64, offsetof(R, unpriced), "1",
+     "finished chunks that exclusive_ns lacks: none of their cost class ran alone"},
   }};
   return result;
 }

@@ -62,10 +62,14 @@ inline Event sample_event(EventKind kind, std::int64_t start, std::int64_t end, 
 struct CollectingSink final : TraceSink {
   RunDescription run;
   std::vector<RankRow> rank_rows;
+  std::vector<FillJobRow> job_rows;
   std::vector<StepRow> step_rows;
   std::vector<EventRow> event_rows;
   void begin(const RunDescription& description) override { run = description; }
   void ranks(std::span<const RankRow> rows) override { rank_rows.assign(rows.begin(), rows.end()); }
+  void fill_jobs(std::span<const FillJobRow> rows) override {
+    job_rows.insert(job_rows.end(), rows.begin(), rows.end());
+  }
   void steps(std::span<const StepRow> rows) override { step_rows.insert(step_rows.end(), rows.begin(), rows.end()); }
   void events(std::span<const EventRow> rows) override {
     event_rows.insert(event_rows.end(), rows.begin(), rows.end());
