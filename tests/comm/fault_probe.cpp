@@ -58,6 +58,7 @@ int run(std::string_view fault) {
     board.doing({ActivityKind::forward, 0, 3});
     std::this_thread::sleep_for(20ms);
     if (victim && step == 10) {
+      std::this_thread::sleep_for(500ms);  // the others wait for it by now, also on a busy machine
       if (fault == "killed") raise(SIGKILL);
       if (fault == "crashed") raise(SIGSEGV);
       if (fault == "stopped") raise(SIGSTOP);
