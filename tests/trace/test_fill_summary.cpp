@@ -217,7 +217,7 @@ TEST(FillSummary, NotAvailableIsNull) {
   unpriced.events(std::vector{bubble(0, 1, 40, 40, 1), work(0, EventKind::fill, 1, 0, 30, 0)});
   EXPECT_TRUE(std::isnan(unpriced.finish().fill.conversion));
   EXPECT_DOUBLE_EQ(unpriced.finish().fill.coverage, 0.75);
-  EXPECT_NE(summary_text(unpriced.finish()).find("1 finished chunks are not in conversion"), std::string::npos);
+  EXPECT_NE(summary_text(unpriced.finish()).find("not in conversion and yield: 1 "), std::string::npos);
 }
 
 TEST(FillSummary, TheTimeTableLiesUnderFillWork) {

@@ -34,7 +34,7 @@ void write_ranks(const std::string& directory, int ranks) {
     description.clock = {Nanoseconds(start), Nanoseconds(rank * 1'000'000), Nanoseconds(10)};
     Trace trace({.directory = directory}, sample_run(ranks), description, hdf5, make_null_log());
     if (rank % 2 == 0) {
-      trace.name_job({.job = 1, .name = "letters", .kind = "score"});
+      trace.name_job({.job = 1, .name = "letters", .kind = "score", .configuration = ""});
       trace.record(sample_event(EventKind::bubble_warm_up, start + 100, start + 200, 1, 2));
       trace.record(sample_event(EventKind::forward, start + 200, start + 300));
       Event chunk = sample_event(EventKind::fill, start + 120, start + 180);  // known at the end of the step only
@@ -198,7 +198,7 @@ TEST(Merge, SortsAcrossBlocksOfAnyLength) {
 TEST(Merge, FillWorkComesAfterWhatItLiesOver) {
   CollectingSink sink;
   StartOrder order(sink);
-  constexpr int kSteps = 300, kBubbles = 100;
+  constexpr int kSteps = 1000, kBubbles = 100;
   const auto add = [&](EventKind kind, std::int64_t start) {
     EventRow row;
     row.kind = static_cast<std::int16_t>(kind);
