@@ -48,7 +48,7 @@ struct Event {
   std::int32_t slot = -1;  ///< bubbles: position of the Bubble in the stage's program
   std::int32_t job = -1;
   std::int32_t fill_chunk = -1;
-  std::int16_t cost_class = -1;  ///< fill work: of the chunk that ended with this event; -1: it goes on in a later one
+  std::int16_t cost_class = -1;  ///< fill work: of the chunk that this event finished; -1: it goes on in a later one
   Nanoseconds start{};
   Nanoseconds end{};
   Nanoseconds transfer{};  ///< bubbles: the part after the sender was ready, i.e. the message under way
