@@ -69,11 +69,11 @@ struct StepRecord {
 /// Which job a number in events means.
 struct FillJobDescription {
   int job = 0;
-  std::string name;  ///< of the run's directory for it; jobs of one name in several attempts are one
-  std::string kind;
-  std::string configuration;  ///< in which it is pinned; empty: not yet known
-  std::int64_t chunks = -1;   ///< of the whole job; -1: not known
-  double samples = 0;         ///< of the whole job
+  std::string name{};  ///< of the run's directory for it; jobs of one name in several attempts are one
+  std::string kind{};
+  std::string configuration{};  ///< in which it is pinned; empty: not yet known
+  std::int64_t chunks = -1;     ///< of the whole job; -1: not known
+  double samples = 0;           ///< of the whole job
 };
 
 }  // namespace pipefill

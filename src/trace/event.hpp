@@ -29,7 +29,7 @@ enum class EventKind : std::uint8_t {
   other,      ///< bookkeeping of the run itself
   fill,       ///< a fill chunk, or part of one, inside a bubble (lies over it; not part of the sum)
   overrun,    ///< fill time outside bubbles: after the arrival, or where nothing was gated
-  exclusive,  ///< a fill chunk with the main job absent, before the first step and after the last: what it costs alone
+  exclusive,  ///< a whole fill chunk with the main job absent, before the first step or after the last: its cost alone
 };
 inline constexpr int kEventKinds = static_cast<int>(EventKind::exclusive) + 1;
 
@@ -49,8 +49,7 @@ struct Event {
   std::int32_t slot = -1;  ///< bubbles: position of the Bubble in the stage's program
   std::int32_t job = -1;
   std::int32_t fill_chunk = -1;
-  std::int16_t cost_class =
-      -1;  ///< fill work: of the chunk that was finished with this event; -1: it goes on elsewhere
+  std::int16_t cost_class = -1;  ///< fill work: of the chunk that this event finished; -1: it goes on in a later one
   Nanoseconds start{};
   Nanoseconds end{};
   Nanoseconds transfer{};  ///< bubbles: the part after the sender was ready, i.e. the message under way

@@ -39,7 +39,8 @@ void print_figures(std::string& out, const FillSummary& fill) {
   line("slowdown", percent_text(fill.slowdown.median), slowdown_text(fill.slowdown));
   if (fill.unpriced > 0) {
     out += fmt::format(
-        "  note: {} finished chunks are not in conversion and yield: no chunk like them ran with the main job absent\n",
+        "  note: chunks finished but not in conversion and yield: {} (no chunk like them ran with the main job "
+        "absent)\n",
         fill.unpriced);
   }
 }

@@ -33,8 +33,9 @@ with h5py.File(sys.argv[1], "r") as file:
     assert file["events"].attrs["start_ns_unitSI"] == 1e-9
 
     events = pandas.DataFrame(file["events"][:])
-    assert list(events.columns) == ["attempt", "rank", "step", "slot", "job", "fill_chunk", "kind", "stage",
-                                    "model_chunk", "microbatch", "start_ns", "end_ns", "transfer_ns", "bytes"]
+    assert list(events.columns) == ["attempt", "kind", "rank", "step", "slot", "job", "fill_chunk", "stage",
+                                    "model_chunk", "microbatch", "cost_class", "start_ns", "end_ns", "transfer_ns",
+                                    "granted_ns", "bytes"]
     assert str(events.start_ns.dtype) == "int64" and str(events.microbatch.dtype) == "int16"
     assert all(file["events"].dtype[name].byteorder in "<=|" for name in file["events"].dtype.names)
     assert (events.groupby("rank").start_ns.diff().dropna() >= 0).all()
@@ -44,5 +45,14 @@ with h5py.File(sys.argv[1], "r") as file:
     assert ((bubble.end_ns - bubble.start_ns) == 100).all() and len(bubble) == 3, bubble
     ranks = pandas.DataFrame(file["ranks"][:])
     assert len(ranks) == 5 and ranks.host[0] == b"node1"
-    assert len(pandas.DataFrame(file["fill_jobs"][:])) == 0
-    assert len(pandas.DataFrame(file["steps"][:])) == 3
+    steps = pandas.DataFrame(file["steps"][:])
+    assert len(steps) == 3 and (steps.filled == 1).all() and (steps.pair == 5).all()
+
+    # What a job did in bubbles, from the events and as its row has it.
+    jobs = pandas.DataFrame(file["fill_jobs"][:])
+    assert len(jobs) == 1 and jobs.name[0] == b"letters" and jobs.configuration[0] == b"b4", jobs
+    fill = events[events.kind.map(names) == "fill"].merge(jobs, on=["attempt", "job"])
+    assert (fill.end_ns - fill.start_ns).sum() == jobs.fill_ns[0] == 180, jobs
+    assert (fill.cost_class >= 0).sum() == jobs.done[0] == 3 and jobs.chunks[0] == 9
+    bubbles = pandas.DataFrame(file["bubbles"][:])
+    assert (bubbles.mean_filled_ns == 60).all() and (bubbles.mean_granted_ns == 0).all(), bubbles

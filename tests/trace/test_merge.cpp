@@ -34,10 +34,20 @@ void write_ranks(const std::string& directory, int ranks) {
     description.clock = {Nanoseconds(start), Nanoseconds(rank * 1'000'000), Nanoseconds(10)};
     Trace trace({.directory = directory}, sample_run(ranks), description, hdf5, make_null_log());
     if (rank % 2 == 0) {
-      trace.record(sample_event(EventKind::fill, start + 120, start + 180));  // inside the bubble that ends later
+      trace.name_job({.job = 1, .name = "letters", .kind = "score", .configuration = ""});
       trace.record(sample_event(EventKind::bubble_warm_up, start + 100, start + 200, 1, 2));
       trace.record(sample_event(EventKind::forward, start + 200, start + 300));
-      trace.finish_step({.step = 1, .start = Nanoseconds(start + 100), .end = Nanoseconds(start + 300), .tokens = 8});
+      Event chunk = sample_event(EventKind::fill, start + 120, start + 180);  // known at the end of the step only
+      chunk.job = 1;
+      chunk.cost_class = 0;
+      trace.record(chunk);
+      trace.name_job({.job = 1, .name = "letters", .kind = "score", .configuration = "b4", .chunks = 9, .samples = 18});
+      trace.finish_step({.step = 1,
+                         .start = Nanoseconds(start + 100),
+                         .end = Nanoseconds(start + 300),
+                         .tokens = 8,
+                         .filled = 1,
+                         .pair = 5});
     }
     trace.close(Nanoseconds(start + 400), std::nullopt);
   }
@@ -66,7 +76,18 @@ TEST(Merge, FiveRanksSomeWithoutEvents) {
   }
   const TraceFileReader reader(report.file);
   EXPECT_EQ(reader.content(), TraceContent::run);
-  EXPECT_EQ(reader.count<FillJobRow>(), 0u);
+  const auto jobs = reader.read<FillJobRow>(0, 10);
+  ASSERT_EQ(jobs.size(), 1u);
+  EXPECT_EQ(text(jobs[0].name), "letters");
+  EXPECT_EQ(text(jobs[0].configuration), "b4");
+  EXPECT_EQ(jobs[0].chunks, 9);
+  EXPECT_EQ(jobs[0].done, 3);
+  EXPECT_EQ(jobs[0].fill_ns, 180);
+  EXPECT_EQ(jobs[0].unpriced, 3);
+  ASSERT_EQ(sink.step_rows.size(), 3u);
+  EXPECT_EQ(sink.step_rows[0].filled, 1);
+  EXPECT_EQ(sink.step_rows[0].pair, 5);
+  EXPECT_EQ(sink.event_rows[1].cost_class, 0);
   const auto bubbles = reader.read<BubbleRow>(0, 10);
   ASSERT_EQ(bubbles.size(), 3u);
   EXPECT_EQ(bubbles[1].stage, 2);
@@ -172,6 +193,29 @@ TEST(Merge, SortsAcrossBlocksOfAnyLength) {
   order.flush();
   ASSERT_EQ(sink.event_rows.size(), static_cast<std::size_t>(kCount));
   for (int i = 0; i < kCount; ++i) ASSERT_EQ(sink.event_rows[i].start_ns, i);
+}
+
+TEST(Merge, FillWorkComesAfterWhatItLiesOver) {
+  CollectingSink sink;
+  StartOrder order(sink);
+  constexpr int kSteps = 1000, kBubbles = 100;
+  const auto add = [&](EventKind kind, std::int64_t start) {
+    EventRow row;
+    row.kind = static_cast<std::int16_t>(kind);
+    row.start_ns = start;
+    order.add(row);
+  };
+  for (int step = 0; step < kSteps; ++step) {  // a step's chunks come at its end, after all its bubbles
+    for (int i = 0; i < kBubbles; ++i) add(EventKind::bubble_steady, 10 * (kBubbles * step + i));
+    for (int i = 0; i < kBubbles; ++i) add(EventKind::fill, 10 * (kBubbles * step + i));
+  }
+  order.flush();
+  ASSERT_EQ(sink.event_rows.size(), std::size_t{2} * kSteps * kBubbles);
+  for (std::size_t i = 0; i < sink.event_rows.size(); ++i) {
+    const auto kind = i % 2 == 0 ? EventKind::bubble_steady : EventKind::fill;
+    ASSERT_EQ(sink.event_rows[i].start_ns, static_cast<std::int64_t>(10 * (i / 2)));
+    ASSERT_EQ(sink.event_rows[i].kind, static_cast<int>(kind));
+  }
 }
 
 TEST(TimeAxis, DriftIsTakenOutLinearly) {

@@ -136,6 +136,38 @@ TEST(Trace, AFullDiskDropsCountsAndTheRunGoesOn) {
   EXPECT_NE(summary_text(summary).find("dropped"), std::string::npos);
 }
 
+TEST(Trace, FillWorkOfALaterSegmentFindsItsPlaceAndJobsKeepTheirNames) {
+  const TemporaryDirectory directory;
+  Hdf5Thread hdf5;
+  auto full = std::make_shared<std::atomic<bool>>(true);
+  const auto inject = [full](const char* call) { return *full && std::string(call) == "pwrite" ? ENOSPC : 0; };
+  Trace trace({.directory = directory.path(), .segment = kMillisecond, .gather_every = kMillisecond, .inject = inject},
+              sample_run(1), sample_rank(0), hdf5, make_null_log());
+  trace.name_job({.job = 4, .name = "letters", .kind = "score", .configuration = "", .chunks = 12});
+  trace.record(sample_event(EventKind::other, 1000, 1100, -1));
+  ASSERT_TRUE(eventually([&] { return trace.statistics().dropped == 1; }));  // the segment with the name is lost
+  *full = false;
+  ASSERT_TRUE(eventually([&] { return trace.statistics().segments == 1; }));  // the name again
+  trace.record(sample_event(EventKind::bubble_steady, 1100, 1200));
+  trace.record(sample_event(EventKind::forward, 1200, 1300));
+  ASSERT_TRUE(eventually([&] { return trace.statistics().segments >= 2; }));  // closed before the chunk is recorded
+  Event chunk = sample_event(EventKind::fill, 1100, 1150);
+  chunk.job = 4;
+  trace.record(chunk);
+  trace.close(Nanoseconds(1300), std::nullopt);
+  EXPECT_GE(list_segments(directory.path()).size(), 3u);
+
+  CollectingSink sink;
+  EXPECT_TRUE(read_trace(directory.path(), sink).all().empty());
+  ASSERT_EQ(sink.event_rows.size(), 3u);
+  EXPECT_EQ(sink.event_rows[1].kind, static_cast<int>(EventKind::fill));
+  ASSERT_FALSE(sink.job_rows.empty());
+  EXPECT_EQ(sink.job_rows.back().job, 4);
+  EXPECT_EQ(text(sink.job_rows.back().name), "letters");
+  EXPECT_EQ(sink.job_rows.back().chunks, 12);
+  EXPECT_EQ(sink.rank_rows.at(0).last_event_ns, 300);  // of the forward, although the chunk came last
+}
+
 TEST(Trace, AfterAKillAllUpToTheLastSegmentIsReadable) {
   const TemporaryDirectory directory;
   const pid_t child = ::fork();

@@ -26,6 +26,8 @@ std::vector<EventRow> many_events(int count) {
     rows[i].step = i / 7;
     rows[i].kind = static_cast<std::int16_t>(i % kEventKinds);
     rows[i].microbatch = static_cast<std::int16_t>(i % 100 - 1);
+    rows[i].cost_class = static_cast<std::int16_t>(i % 5 - 1);
+    rows[i].granted_ns = 3 * i;
     rows[i].start_ns = std::int64_t{i} * 1'000'000'007;
     rows[i].end_ns = rows[i].start_ns + i;
     rows[i].bytes = -i;
@@ -79,8 +81,8 @@ TEST(TraceFile, GivesBackWhatWasWritten) {
   ASSERT_EQ(found.size(), 1'000u);
   for (std::size_t i = 0; i < found.size(); ++i) {
     const EventRow &a = found[i], &b = expected[9'000 + i];
-    ASSERT_TRUE(a.step == b.step && a.kind == b.kind && a.microbatch == b.microbatch && a.start_ns == b.start_ns &&
-                a.end_ns == b.end_ns && a.bytes == b.bytes);
+    ASSERT_TRUE(a.step == b.step && a.kind == b.kind && a.microbatch == b.microbatch && a.cost_class == b.cost_class &&
+                a.granted_ns == b.granted_ns && a.start_ns == b.start_ns && a.end_ns == b.end_ns && a.bytes == b.bytes);
   }
   EXPECT_TRUE(reader.read<EventRow>(10'000, 1).empty());
 }
