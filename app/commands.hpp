@@ -22,5 +22,6 @@ void add_status_command(CLI::App& app, Command& chosen);
 void add_train_command(CLI::App& app, Command& chosen);
 void add_checkpoint_command(CLI::App& app, Command& chosen);
 void add_trace_command(CLI::App& app, Command& chosen);
+void add_fill_command(CLI::App& app, Command& chosen);
 
 }  // namespace pipefill

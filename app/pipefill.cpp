@@ -34,6 +34,7 @@ ExitCode run(int argc, char** argv) {
   add_halt_command(app, chosen);
   add_checkpoint_command(app, chosen);
   add_trace_command(app, chosen);
+  add_fill_command(app, chosen);
   if (parse_command_line(app, argc, argv) == Parsed::printed) return ExitCode::finished;
   return chosen();
 }

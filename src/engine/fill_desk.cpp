@@ -38,6 +38,13 @@ BubbleCycle cycle_of(const json& all) {
   return cycle;
 }
 
+double samples_of(const FillConfiguration& configuration) {
+  double samples = 0;
+  configuration.chunks.total(
+      0, [&](const ChunkRun& run, std::int64_t count) { samples += run.samples * static_cast<double>(count); });
+  return samples;
+}
+
 }  // namespace
 
 FillDesk::FillDesk(FillDeskSettings settings, ProcessLayout layout, RankGroup ranks, FillClerk* clerk, BubbleFill& fill,
@@ -131,7 +138,8 @@ std::string FillDesk::decide(const std::vector<std::string>& states, std::int64_
                                                  {"kind", job->info.kind},
                                                  {"directory", job->directory},
                                                  {"configuration", configuration.name},
-                                                 {"chunks", configuration.chunks.size()}};
+                                                 {"chunks", configuration.chunks.size()},
+                                                 {"samples", samples_of(configuration)}};
   }
   return orders.dump();
 }
@@ -148,6 +156,12 @@ void FillDesk::obey(const std::string& text) {
   job_ = (*mine)["job"].get<std::int64_t>();
   told_ = fill_.figures().chunks;
   fill_.worker().assign((*mine)["directory"], (*mine)["configuration"]);
+  trace_.name_job({.job = job(),
+                   .name = (*mine)["name"],
+                   .kind = (*mine)["kind"],
+                   .configuration = (*mine)["configuration"],
+                   .chunks = (*mine)["chunks"],
+                   .samples = (*mine)["samples"]});
 }
 
 }  // namespace pipefill
