@@ -120,10 +120,11 @@ void add_fill_command(CLI::App& app, Command& chosen) {
   add("cancel", "take a job out of the queue, also while it runs", "JOB", "its name or number", cancel);
 
   CLI::App* alone = group->add_subcommand("run", "run one job by itself, without a main job, and say how fast it is");
-  auto threads = std::make_shared<int>(0);
+  auto threads = std::make_shared<int>(1);
   alone->add_option("JOB.yaml", *word, "the job file")->required();
   alone->add_option("--directory", *run, "where fill/<job>/ goes; goes on there if it exists [runs/fill]");
-  alone->add_option("--threads", *threads, "for computing [all allowed cores]")->check(CLI::Range(1, 4096));
+  alone->add_option("--threads", *threads, "for computing, unless its state pins another number [1]")
+      ->check(CLI::Range(1, 4096));
   alone->callback([run, word, threads, &chosen] {
     chosen = [run, word, threads] { return run_alone(*word, run->empty() ? "runs/fill" : *run, *threads); };
   });

@@ -9,7 +9,6 @@
 
 #include "base/clock.hpp"
 #include "base/text.hpp"
-#include "device/cpu/binding.hpp"
 #include "engine/signals.hpp"
 #include "fill_jobs/kind.hpp"
 #include "storage/atomic_file.hpp"
@@ -56,7 +55,7 @@ ExitCode run_alone(const std::string& file, const std::string& directory, int th
   }
   SupervisorSettings settings;
   settings.priority = WorkerPriority::normal;
-  settings.threads = threads > 0 ? threads : static_cast<int>(allowed_cores().size());
+  settings.threads = threads;
   install_signal_handlers();
   Supervisor worker(settings, make_log("", ConsoleInfo::print, ""));
   worker.assign(path, "");

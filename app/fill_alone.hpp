@@ -7,8 +7,8 @@
 
 namespace pipefill {
 
-/// Runs the job of `file` to its end in DIRECTORY/fill/<name>/, going on where an earlier run stopped. `threads` 0: the
-/// allowed cores, or what is pinned in its state. Prints progress and its exclusive rate. TERM or INT stops it between
+/// Runs the job of `file` to its end in DIRECTORY/fill/<name>/, going on where an earlier run stopped. `threads`
+/// holds unless its state pins another number. Prints progress and its exclusive rate. TERM or INT stops it between
 /// chunks (75).
 ExitCode run_alone(const std::string& file, const std::string& directory, int threads);
 
