@@ -108,6 +108,12 @@ void FillClerk::retire(const QueueEntry& entry) {
   const std::string path = queue_.job_directory(entry);
   if (entry.cancelled && fs::exists(path + "/state.json")) {
     const JobDirectory directory = JobDirectory::open(path);
+    std::optional<JobLock> lock;
+    try {
+      lock.emplace(JobLock::take(directory));
+    } catch (const FileError&) {
+      return;  // its worker is letting go of it: at the next look
+    }
     JobState state = directory.read_state();
     if (!is_over(state.status)) state.status = JobStatus::cancelled, directory.write_state(state);
   }

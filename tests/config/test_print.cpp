@@ -105,7 +105,7 @@ TEST(Keys, AreUniqueDocumentedAndHaveValidDefaults) {
         key.field(defaults));
   }
   EXPECT_EQ(deck_sections(), (std::vector<std::string>{"run", "model", "data", "parallel", "schedule", "optimizer",
-                                                       "checkpoint", "trace", "device", "log"}));
+                                                       "checkpoint", "trace", "fill", "device", "log"}));
 }
 
 TEST(Keys, TheReferenceIsTheTable) {

@@ -186,10 +186,6 @@ constexpr pipefill_fill_kind kCounting{
 
 const pipefill_fill_kind* counting_kind() { return &kCounting; }
 
-const pipefill_fill_kind* find_test_kind(std::string_view name) {
-  return name == "counting" ? counting_kind() : find_kind(name);
-}
-
 std::uint64_t expected_result(std::int64_t chunks) {
   std::uint64_t value = 0;
   for (std::int64_t i = 0; i < chunks; ++i) value = link(value, i);

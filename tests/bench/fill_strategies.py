@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""Question: how much of the bubble time does each strategy turn into useful work, and what does it cost the main job?
+
+    tests/bench/fill_strategies.py [--program build/release/app/pipefill] [--runs 5] [--steps 420] [--only adaptive ...]
+
+Runs inputs/fill.yaml over 2 ranks, GPipe and 1F1B, with every strategy, `none` between them, interleaved, and prints for
+each the median over the runs of what fill_figures.py computes from the traces: conversion, coverage, slowdown of the
+block pairs, and the step time against that of whole runs of `none` (which alternating blocks could hide). Needs two
+quiet cores."""
+
+import argparse
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+from fill_figures import figures
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+STRATEGIES = ["none", "naive", "idle-priority", "freeride", "pipefill", "adaptive"]
+# As jobscripts/mpirun_settings.sh.
+SETTINGS = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1",
+            "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_hwloc_base_binding_policy": "none"}
+
+
+def run(program, directory, schedule, strategy, steps, words):
+    subprocess.run(["mpirun", "-n", "2", program, "train", ROOT / "inputs/fill.yaml", f"run.directory={directory}",
+                    f"run.steps={steps}", f"schedule.name={schedule}", f"fill.strategy={strategy}", "fill.audit=0.5",
+                    "fill.block=1", f"fill.jobs=[{ROOT}/inputs/jobs/score.yaml]", "log.progress=none", *words],
+                   check=True, stdout=subprocess.DEVNULL, env=os.environ | SETTINGS)
+    return figures(directory)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", default=ROOT / "build/release/app/pipefill")
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=420)
+    parser.add_argument("--only", nargs="*", default=STRATEGIES)
+    parser.add_argument("--schedules", nargs="*", default=["gpipe", "1f1b"])
+    parser.add_argument("words", nargs="*", help="key.path=value for every run")
+    options = parser.parse_args()
+    strategies = list(dict.fromkeys(["none", *options.only]))
+    print("schedule strategy        conversion coverage  slowdown (pairs)  step against none", flush=True)
+    for schedule in options.schedules:
+        seen = {strategy: [] for strategy in strategies}
+        for _ in range(options.runs):
+            for strategy in strategies:
+                with tempfile.TemporaryDirectory(prefix="pipefill-fill-") as scratch:
+                    seen[strategy].append(run(options.program, f"{scratch}/run", schedule, strategy, options.steps,
+                                              options.words))
+        plain = statistics.median(f["step_ms"] for f in seen["none"])
+        for strategy in strategies:
+            median = {key: statistics.median(f[key] for f in seen[strategy]) for key in seen[strategy][0]}
+            print(f"{schedule:8} {strategy:14} {median['conversion']:10.3f} {median['coverage']:8.3f} "
+                  f"{100 * median['slowdown']:8.2f} % ({median['pairs']:.0f})  {median['step_ms']:.1f} ms, "
+                  f"{100 * (median['step_ms'] / plain - 1):+.2f} %", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

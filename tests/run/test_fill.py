@@ -1,0 +1,171 @@
+"""Fill work in the bubbles of a real run: whatever a fill job does, the main job's losses and weights stay the same bits;
+a fill job's output is that of the same job run alone, also through kills; the queue of a running job."""
+
+import json
+import os
+import signal
+import time
+
+from harness import DECK, FINISHED, RunTest, call
+
+PLUGIN = os.environ["PIPEFILL_TEST_PLUGIN"]
+# Bubbles of milliseconds; the main job waits in them for the other stage.
+WORDS = ["trace.enabled=true", "model.channels=64", "model.context=64", "schedule.microbatch_size=4", "fill.profile=3",
+         "fill.block=2", "fill.audit=0.2"]
+SHAPE = "layers: 2, channels: 32, heads: 2, context: 16, vocab: 32"
+JOBS = {
+    "score": f"kind: score\nwith: {{{SHAPE}, synthetic: 40, batch: 2}}\n",
+    "generate": f"kind: generate\nwith: {{{SHAPE}, prompt_tokens: [\"1 2 3\", \"4 5\"], tokens: 9, batch: 1}}\n",
+    "train": f"kind: train\nwith: {{{SHAPE}, steps: 6, microbatch_size: 2}}\n",
+}
+OUTPUTS = {"score": ["nll.h5"], "generate": ["texts.jsonl"], "train": ["weights.h5", "loss.jsonl"]}
+
+
+class FillTest(RunTest):
+    def job_file(self, name, text):
+        path = self.scratch / f"{name}.yaml"
+        path.write_text(f"name: {name}\n{text}")
+        return path
+
+    def plugin(self, name, **parameters):
+        words = ", ".join(f"{key}: {value}" for key, value in ({"chunks": 1000000, "chunk_us": 100, "quiet": 1} | parameters).items())
+        return self.job_file(name, f"kind: plugin\nwith: {{library: {PLUGIN}, {words}}}\n")
+
+    def filled(self, run, *jobs, steps=40, words=()):
+        code, output = run.train(*WORDS, *words, f"run.steps={steps}", f"fill.jobs=[{', '.join(map(str, jobs))}]")
+        self.assertEqual(code, FINISHED, output)
+        return output
+
+    def state(self, run, name):
+        return json.loads((run.path / "fill" / name / "state.json").read_text())
+
+    def records(self, run, name):
+        """Bytes of state.bin that say how many chunks were done are the worker's; the trace has its own count."""
+        code, output = call("trace", "summary", run.path, "--json")
+        self.assertEqual(code, FINISHED, output)
+        return next((job for job in json.loads(output)["fill"]["jobs"] if job["name"] == name), None)
+
+
+class SameBits(FillTest):
+    def test_whatever_the_fill_job_does(self):
+        plain = self.new_run("plain")
+        self.filled(plain)
+        for name, parameters in (("good", {}), ("crashing", {"fault": "segv", "fault_at": 20}),
+                                 ("hanging", {"fault": "hang", "fault_at": 20})):
+            run = self.new_run(name)
+            self.filled(run, self.plugin(name, **parameters))
+            self.assert_same_run(run, plain, name)
+            self.assertGreaterEqual(self.records(run, name)["done"], 20, name)
+        self.assertEqual(self.state(self.new_run("crashing"), "crashing")["failures"] > 0, True)
+
+    def test_whatever_the_strategy(self):
+        plain = self.new_run("plain")
+        self.filled(plain, words=["fill.strategy=none"])
+        for strategy in ("naive", "idle-priority", "freeride", "pipefill", "adaptive"):
+            run = self.new_run(strategy)
+            self.filled(run, self.plugin(strategy), words=[f"fill.strategy={strategy}"])
+            self.assert_same_run(run, plain, strategy)
+
+    def test_in_process(self):
+        plain, run = self.new_run("plain"), self.new_run("in-process")
+        self.filled(plain)
+        self.filled(run, self.job_file("score", JOBS["score"]), words=["fill.isolation=in-process"])
+        self.assert_same_run(run, plain)
+        self.assertGreater(self.records(run, "score")["done"], 0)
+
+
+class Outputs(FillTest):
+    def alone(self, name):
+        code, output = call("fill", "run", self.job_file(name, JOBS[name]), "--directory", self.scratch / "alone")
+        self.assertEqual(code, FINISHED, output)
+        return self.scratch / "alone/fill" / name
+
+    def same_outputs(self, name, run):
+        self.assertEqual(self.state(run, name)["status"], "finished", self.state(run, name))
+        for file in OUTPUTS[name]:
+            self.assertEqual((run.path / "fill" / name / file).read_bytes(), (self.alone(name) / file).read_bytes(), file)
+
+    def test_in_bubbles_as_alone(self):
+        run = self.new_run()
+        self.filled(run, *(self.job_file(name, text) for name, text in JOBS.items()), steps=400)
+        for name in JOBS:
+            self.same_outputs(name, run)
+
+    def test_through_kills_and_resumes(self):
+        run = self.new_run()
+        job = f"fill.jobs=[{self.job_file('score', JOBS['score'])}]"
+        for _ in range(2):
+            main = self.start(run, *WORDS, job, "run.steps=100000", "checkpoint.every=5")
+            steps = len(run.lines())
+            main.until(lambda: len(run.lines()) > steps + 8, "eight more steps")
+            os.kill(main.pid_of(0), signal.SIGKILL)
+            main.end()
+        self.filled(run, self.job_file("score", JOBS["score"]), steps=400)
+        self.same_outputs("score", run)
+
+
+class Queue(FillTest):
+    def test_a_job_for_a_running_main_job(self):
+        run = self.new_run()
+        main = self.start(run, *WORDS, "run.steps=100000")
+        main.until_step(10)
+        job = self.job_file("late", JOBS["score"])
+        self.assertEqual(call("fill", "submit", run.path, job)[0], FINISHED)
+        main.until(lambda: (run.path / "fill/late/state.json").exists() and
+                   self.state(run, "late")["status"] == "finished", "the job is finished")
+        decision = json.loads((run.path / "fill/decisions.jsonl").read_text().splitlines()[0])
+        self.assertEqual(decision["job"], "late")
+        self.assertTrue(decision["reason"])
+
+    def test_what_is_refused(self):
+        run = self.new_run()
+        for text, reason in (("kind: score\n", "name"), ("name: a\nkind: scorre\n", "score"),
+                             ("name: [\n", ""), ("name: a\nkind: score\nwith: {}\nwhat: 1\n", "what")):
+            path = self.scratch / "bad.yaml"
+            path.write_text(text)
+            code, output = call("fill", "submit", run.path, path)
+            self.assertEqual(code, DECK, output)
+            self.assertIn("bad.yaml:", output)
+            self.assertIn(reason, output)
+        (self.scratch / "big.yaml").write_text("# " + "x" * (1 << 20))
+        self.assertEqual(call("fill", "submit", run.path, self.scratch / "big.yaml")[0], 65)
+        good = self.job_file("good", JOBS["score"])
+        self.assertEqual(call("fill", "submit", run.path, good)[0], FINISHED)
+        self.assertEqual(call("fill", "submit", run.path, good)[0], 73, "the same name again")
+        (run.path / "fill/queue/00000009-junk.json").write_text("{")
+        output = self.filled(run)
+        self.assertEqual(self.state(run, "good")["name"], "good")
+        code, output = call("fill", "list", run.path)
+        self.assertEqual(code, FINISHED)
+        self.assertIn("refused 00000009-junk.json", output)
+
+    def test_cancel(self):
+        run = self.new_run()
+        endless = self.plugin("endless")
+        main = self.start(run, *WORDS, "run.steps=100000", f"fill.jobs=[{endless}]")
+        main.until_step(12)
+        self.assertEqual(call("fill", "cancel", run.path, "endless")[0], FINISHED)
+        main.until(lambda: self.state(run, "endless")["status"] == "cancelled", "cancelled")
+        steps = len(run.lines())
+        main.until(lambda: len(run.lines()) > steps + 5, "the main job goes on")
+
+
+class Faults(FillTest):
+    """Each way to fail, again and again: the main job's bits stay the same and the job's state tells what happened."""
+
+    def test_every_fault(self):
+        plain = self.new_run("plain")
+        self.filled(plain)
+        for fault in ("segv", "abort", "exit", "fail", "hang", "leak", "flood", "disk", "fork", "throw", "kill", "slow"):
+            with self.subTest(fault):
+                run = self.new_run(fault)
+                limits = "limits: {memory: 256MiB, disk: 16MiB, output: 1MiB, processes: 64}\n"
+                job = self.plugin(fault, fault=fault, fault_at=15)
+                job.write_text(job.read_text() + limits)
+                began = time.monotonic()
+                self.filled(run, job)
+                print(f"{fault}: {time.monotonic() - began:.1f} s, {self.state(run, fault)['message']!r}", flush=True)
+                self.assert_same_run(run, plain, fault)
+                if fault not in ("hang", "slow"):
+                    self.assertGreater(self.state(run, fault)["failures"], 0, fault)
+                    self.assertTrue(self.state(run, fault)["message"], fault)
