@@ -28,7 +28,7 @@ class FillTest(RunTest):
         return path
 
     def plugin(self, name, **parameters):
-        words = ", ".join(f"{key}: {value}" for key, value in ({"chunks": 1000000, "chunk_us": 100, "quiet": 1} | parameters).items())
+        words = ", ".join(f"{key}: {value}" for key, value in ({"chunks": 1000000, "chunk_us": 100} | parameters).items())
         return self.job_file(name, f"kind: plugin\nwith: {{library: {PLUGIN}, {words}}}\n")
 
     def filled(self, run, *jobs, steps=40, words=()):
