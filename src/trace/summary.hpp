@@ -1,28 +1,31 @@
 // The metrics of a run and their formulas: the one place that defines them (README links to here).
 //
-//   bubble            An event of a bubble kind: from the end of a stage's previous main-job instruction to the arrival
-//   of
-//                     the input of its next one. Its transfer part: since the sender was ready.
-//   step time         Of a rank: its step's end - start as it recorded them itself, apart from the events.
-//   bubble fraction   sum of the bubbles of all ranks in completed steps / sum of those steps' times over all ranks,
-//   which
-//                     is bubbles / (ranks x step time). Median: per rank the median over its steps of
-//                     bubbles / (all main-job events of that step), averaged over the ranks; unlike the mean it does
-//                     not feel the first steps. Closed form: what the schedule has with equal stages and no transfer
-//                     time.
-//   time table        Per stage and kind: sum of end - start over all events of the stage's ranks / number of its
-//   ranks. wall time         Of a rank: end - start of its run, read from its clock apart from the events. Per stage
-//   the mean
-//                     over its ranks, added over attempts. Of a rank that did not close: up to its last event.
-//   unrecorded        wall time - the sum of all main-job events. Shown, never spread over other rows.
-//   tokens/s          tokens of the completed steps / sum of their times, on the lowest rank.
-//   model FLOP/s      FLOPs per token (formula in flops_formula) x tokens/s, all ranks together.
-//   MFU               model FLOP/s / (ranks x peak of a rank); not available without a known peak.
-//   fill              conversion: exclusive-device time of completed chunks / bubble time, over filled steps; yield:
-//   the
-//                     same over the whole run; coverage: chunk time inside bubbles / bubble time; slowdown: median over
-//                     pairs of adjacent filled and unfilled blocks of the step-time ratio, minus 1. Not available
-//                     while nothing is filled.
+// bubble: an event of a bubble kind, from the end of a stage's previous main-job instruction to the arrival of the
+// input of its next one. Its transfer part: since the sender was ready.
+//
+// step time: of a rank, its step's end - start as it recorded them itself, apart from the events.
+//
+// bubble fraction: sum of the bubbles of all ranks in completed steps / sum of those steps' times over all ranks, which
+// is bubbles / (ranks x step time). Median: per rank the median over its steps of bubbles / (all main-job events of
+// that step), averaged over the ranks; unlike the mean it does not feel the first steps. Closed form: what the schedule
+// has with equal stages and no transfer time.
+//
+// time table: per stage and kind, sum of end - start over all events of the stage's ranks / number of its ranks.
+//
+// wall time: of a rank, end - start of its run, read from its clock apart from the events. Per stage the mean over its
+// ranks, added over attempts. Of a rank that did not close: up to its last event.
+//
+// unrecorded: wall time - the sum of all main-job events. Shown, never spread over other rows.
+//
+// tokens/s: tokens of the completed steps / sum of their times, on the lowest rank.
+//
+// model FLOP/s: FLOPs per token (formula in flops_formula) x tokens/s, all ranks together.
+//
+// MFU: model FLOP/s / (ranks x peak of a rank); not available without a known peak.
+//
+// fill: conversion = exclusive-device time of completed chunks / bubble time, over filled steps; yield = the same over
+// the whole run; coverage = chunk time inside bubbles / bubble time; slowdown = median over pairs of adjacent filled
+// and unfilled blocks of the step-time ratio, minus 1. Not available while nothing is filled.
 //
 // Bubble figures and step figures are those of the attempts that ran in the layout (stages, replicas, microbatches,
 // schedule) of the last one; the time table is that of all.
