@@ -272,7 +272,7 @@ RunDescription TrainSession::describe_run(const RunPlan& plan, int attempt) cons
   run.bubble_fraction_closed_form =
       closed_form_bubble_fraction(config_.schedule.name, layout_.stages, plan.batch.microbatches).value_or(kUnknown);
   run.flops_per_token = training_flops_per_token(plan.shape);
-  run.flops_formula = "6 (12 L C^2 + V C) + 12 L T C per token, attention counted in full";
+  run.flops_formula = kTrainingFlopsFormula;
   return run;
 }
 

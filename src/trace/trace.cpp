@@ -175,8 +175,9 @@ class Trace::Writer {
     });
     trace_.steps_.pop(options_.pending_events - std::min(options_.pending_events, steps_.size()),
                       [this](const StepRecord& step) { steps_.push_back(make_row(step, row_)); });
-    if (const std::int64_t missed = trace_.missed_.value.load(std::memory_order_relaxed); missed > 0 && !said_missed_) {
-      said_missed_ = true;
+    const std::int64_t missed = trace_.missed_.value.load(std::memory_order_relaxed) +
+                                trace_.missed_steps_.value.load(std::memory_order_relaxed);
+    if (missed > 0 && !std::exchange(said_missed_, true)) {
       log_->warn(
           "trace: events are being dropped, because they come faster than they can be written; the run goes on, the "
           "trace says how many it lacks");
