@@ -44,7 +44,7 @@ std::string bubble_lines(const PlannedRun& run) {
   std::string text =
       fmt::format("bubble fraction  {:.4f}  sum of bubbles / (stages x step), from the FLOPs of each stage\n",
                   timeline.bubble_fraction);
-  const Schedule& schedule = run.schedule;
+  const Schedule& schedule = run.plan.training;
   if (const auto ideal = closed_form_bubble_fraction(schedule.name, schedule.stages(), schedule.microbatches)) {
     text += fmt::format("closed form      {:.4f}  (P-1)/(M+P-1), equal stages\n", *ideal);
   }
@@ -59,7 +59,7 @@ std::string bubble_lines(const PlannedRun& run) {
 
 /// One row per stage. With several chunks on a stage its rows are the chunks' sums.
 std::string stage_table(const PlannedRun& run) {
-  const Schedule& schedule = run.schedule;
+  const Schedule& schedule = run.plan.training;
   std::string text = fmt::format("{:<5} {:>6} {:>6}  {:>10} {:>10} {:>10} {:>10} {:>10} {:>9} {:>11} {:>10} {:>10}\n",
                                  "stage", "layers", "idle", "parameters", "gradients", "optimizer", "copies", "scratch",
                                  "in flight", "activations", "logits", "total");
@@ -70,7 +70,7 @@ std::string stage_table(const PlannedRun& run) {
     for (int chunk = 0; chunk < schedule.chunks(); ++chunk) {
       if (schedule.stage_of_chunk[static_cast<std::size_t>(chunk)].value != stage) continue;
       const ChunkMemory& memory = run.memory[static_cast<std::size_t>(chunk)];
-      layers += run.cut[ModelChunkId{chunk}].count;
+      layers += run.plan.cut[ModelChunkId{chunk}].count;
       sum.parameters += memory.parameters, sum.gradients += memory.gradients, sum.moments += memory.moments;
       sum.compute_copies += memory.compute_copies, sum.scratch += memory.scratch, sum.logits += memory.logits;
     }
@@ -112,7 +112,7 @@ std::string csv_text(const PlannedRun& run) {
     const auto& instructions = run.timeline.stages[stage].instructions;
     for (std::size_t index = 0; index < instructions.size(); ++index) {
       fmt::format_to(std::back_inserter(text), "{},{},{},{},{},{}\n", stage, index,
-                     to_text(run.schedule.programs[stage][index]), instructions[index].start.count(),
+                     to_text(run.plan.training.programs[stage][index]), instructions[index].start.count(),
                      instructions[index].end.count(), instructions[index].slack.count());
     }
   }
@@ -121,12 +121,12 @@ std::string csv_text(const PlannedRun& run) {
 
 ExitCode plan(const PlanOptions& options) {
   const RunConfig config = load_with_stages(options);
-  const PlannedRun run = plan_run(config);
+  const PlannedRun run = predict_run(config);
   const std::string path = options.deck->path();
   fmt::print("{}: {} stages x {} replicas, {} microbatches of {} sequences of {} tokens\n\n",
              path.empty() ? "embedded deck" : path, config.parallel.stages, config.parallel.replicas,
              config.schedule.microbatches, config.schedule.microbatch_size, config.model.context);
-  fmt::print("{}\n{}\n", draw(run.schedule, run.costs, run.timeline, options.width), bubble_lines(run));
+  fmt::print("{}\n{}\n", draw(run.plan.training, run.costs, run.timeline, options.width), bubble_lines(run));
   fmt::print("{}\n{}", stage_table(run), memory_warnings(run, config));
   if (!options.csv.empty()) {
     replace_file(options.csv, csv_text(run), Durability::cached);

@@ -1,22 +1,18 @@
 // What a deck will do, computed without MPI, device or data: layers per stage, schedule, predicted times and memory.
 #pragma once
 
-#include <optional>
 #include <vector>
 
-#include "config/run_config.hpp"
+#include "config/run_plan.hpp"
 #include "model/cost.hpp"
 #include "schedule/cost_model.hpp"
-#include "schedule/schedule.hpp"
 #include "schedule/timeline.hpp"
 
 namespace pipefill {
 
 struct PlannedRun {
-  ModelShape shape;
-  LayerCut cut;
-  Schedule schedule;  ///< with communication and bubbles, as ranks run it
-  CostModel costs;    ///< from FLOPs at kNominalRate; messages, reductions and optimizer take no time
+  RunPlan plan;     ///< what train would run
+  CostModel costs;  ///< from FLOPs at kNominalRate; messages, reductions and optimizer take no time
   Timeline timeline;
   std::vector<ChunkMemory> memory;  ///< by chunk; moments are one replica's share
   Bytes limit;                      ///< of a rank: device.memory, or its share of this host's memory
@@ -28,6 +24,6 @@ constexpr double kNominalRate = 1e11;
 
 /// `config` has parallel.stages filled in (validate_for_ranks). DeckError for a vocabulary that only the data knows and
 /// for layers that cannot be cut.
-PlannedRun plan_run(const RunConfig& config);
+PlannedRun predict_run(const RunConfig& config);
 
 }  // namespace pipefill

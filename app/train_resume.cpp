@@ -72,7 +72,9 @@ StartingPoint find_start(const RankGroup& ranks, const RunDirectory& run, const 
   Past past;
   all_or_none(ranks, [&] {
     if (ranks.rank == 0) past = read_past(run, config, log);
-    if (choice.kind == ResumeChoice::Kind::never && past.attempt > 0)
+    // Without its status.json a directory is a used one too: its checkpoints would be taken up.
+    const bool used = past.attempt > 0 || (ranks.rank == 0 && !list_checkpoints(run.checkpoints()).empty());
+    if (choice.kind == ResumeChoice::Kind::never && used)
       throw FileError(ExitCode::cannot_create, run.root.string(),
                       "holds an earlier run and --resume is never; choose another run.directory, or --resume auto");
     if (ranks.rank == 0)

@@ -96,6 +96,7 @@ void TrainSession::open_run_directory() {
     if (!is_first()) return;
     create_run_directory(directory_);
     lock_.emplace(RunLock::take(directory_.root));
+    remove_temporaries(directory_.root);
     std::filesystem::remove(directory_.halt());  // it was meant for an earlier start
   });
   const std::string name = fmt::format("rank {}", cluster_.rank().value);
@@ -114,8 +115,10 @@ ExitCode TrainSession::run() {
     board_->finish();
     return ExitCode::finished;
   }
-  status_.attempt = start.attempt;
-  if (start.checkpoint) status_.last_checkpoint = start.checkpoint->manifest.state.step;
+  {
+    const std::lock_guard lock(status_mutex_);
+    status_.attempt = start.attempt;
+  }
   try {
     return run_from(start);
   } catch (const Error& error) {
@@ -141,8 +144,7 @@ ExitCode TrainSession::run_from(const StartingPoint& start) {
   if (is_first()) log_->info("{}", data.describe());
 
   // Build, once: device, trace, fill worker, stage.
-  const int threads = config_.device.threads > 0 ? config_.device.threads : static_cast<int>(cores_.cores.size());
-  CpuDevice device(threads, memory_limit(config_, cluster_));
+  CpuDevice device(threads(), memory_limit(config_, cluster_));
   const StageSetup setup = stage_setup(plan, stage_id, config_.run.seed);
   const ArrivalClock arrivals = measure_network(plan.batch.microbatch_size * plan.batch.context * plan.shape.channels *
                                                 static_cast<std::int64_t>(sizeof(float)));
@@ -160,7 +162,7 @@ ExitCode TrainSession::run_from(const StartingPoint& start) {
                         .arrivals = arrivals,
                         .board = board_.get(),
                         .log = log_};
-  const FillSettings filling = fill_settings(config_, plan, waiter_.method(), threads);
+  const FillSettings filling = fill_settings(config_, plan, waiter_.method(), threads());
   std::optional<FillSession> fill;
   if (filling.runs_jobs)
     fill.emplace(filling, FillClerkSettings{.run_directory = directory_.root.string(), .deck_jobs = config_.fill.jobs},
@@ -185,6 +187,7 @@ ExitCode TrainSession::run_from(const StartingPoint& start) {
   if (is_first()) {
     replace_file(directory_.deck(), state.deck);
     reporter.emplace(directory_, status_, hdf5_);
+    if (start.checkpoint) reporter->status.last_checkpoint = state.step;
   }
   Checkpointer checkpointer(directory_.checkpoints(), config_.checkpoint.keep, ranks_, hdf5_);
   TrainerSettings settings = trainer_settings(config_, plan, layout_.replica_of(cluster_.rank()));
@@ -209,22 +212,22 @@ ExitCode TrainSession::run_from(const StartingPoint& start) {
   const Nanoseconds ended = now();
   spans.close(EventKind::other, ended);
   trace->close(ended, ClockOffset{mine.at, mine.offset, mine.uncertainty});
-  status_.step = result.state.step;
-  status_.last_checkpoint = checkpointer.last_good_step();
   if (reporter) reporter->flush();
-  return end_run(result);
+  return end_run(result, checkpointer.last_good_step());
 }
 
-ExitCode TrainSession::end_run(const TrainingResult& result) {
+ExitCode TrainSession::end_run(const TrainingResult& result, std::optional<std::int64_t> last_checkpoint) {
   const ExitCode code = result.finished() ? ExitCode::finished : ExitCode::stopped_early;
   board_->finish();
-  cluster_.barrier();
+  (void)ranks_.gather("");  // all traces are closed; unlike a barrier it has a deadline
   if (!is_first()) return code;
-  status_.phase = result.finished() ? RunPhase::finished : RunPhase::stopped;
-  status_.reason = result.stop_reason;
-  status_.exit_code = static_cast<int>(code);
-  status_.eta.reset();
-  write_status(directory_, status_);
+  RunStatus status = status_;
+  status.phase = result.finished() ? RunPhase::finished : RunPhase::stopped;
+  status.step = result.state.step;
+  status.last_checkpoint = last_checkpoint;
+  status.reason = result.stop_reason;
+  status.exit_code = static_cast<int>(code);
+  write_status(directory_, status);
   if (signals_seen().terminate == 0) summarise_trace();  // after TERM there may be a second left
   if (result.finished())
     log_->info("finished {} steps, loss {:.4f}{}", result.state.step, result.loss,
@@ -284,8 +287,12 @@ RunDescription TrainSession::describe_run(const RunPlan& plan, int attempt) cons
   run.bubble_fraction_closed_form =
       closed_form_bubble_fraction(config_.schedule.name, layout_.stages, plan.batch.microbatches).value_or(kUnknown);
   run.flops_per_token = training_flops_per_token(plan.shape);
-  run.flops_formula = "6 (12 L C^2 + V C) + 12 L T C per token, attention counted in full";
+  run.flops_formula = kTrainingFlopsFormula;
   return run;
+}
+
+int TrainSession::threads() const {
+  return config_.device.threads > 0 ? config_.device.threads : static_cast<int>(cores_.cores.size());
 }
 
 RankDescription TrainSession::describe_rank(const std::vector<ClockReading>& clocks) const {
@@ -297,7 +304,7 @@ RankDescription TrainSession::describe_rank(const std::vector<ClockReading>& clo
   rank.host = cluster_.mine().host;
   rank.pid = cluster_.mine().pid;
   rank.device = "cpu";
-  rank.threads = config_.device.threads > 0 ? config_.device.threads : static_cast<int>(cores_.cores.size());
+  rank.threads = threads();
   rank.cores = format_cores(cores_.cores);
   rank.started = started_;
   rank.started_wall = started_wall_;
@@ -325,14 +332,15 @@ void TrainSession::compare_with_plan(const RunPlan& plan, Trainer& trainer, RunR
 
 void TrainSession::tell_failure(const std::string& reason, ExitCode code) noexcept {
   try {
-    status_.phase = code == ExitCode::stopped_early ? RunPhase::stopped : RunPhase::failed;
-    status_.reason = reason;
-    status_.exit_code = static_cast<int>(code);
-    status_.eta.reset();
-    status_.step = std::max<std::int64_t>(0, board_->state(cluster_.rank()).step - 1);
+    const std::lock_guard lock(status_mutex_);
+    RunStatus status = status_;
+    status.phase = code == ExitCode::stopped_early ? RunPhase::stopped : RunPhase::failed;
+    status.reason = reason;
+    status.exit_code = static_cast<int>(code);
+    status.step = std::max<std::int64_t>(0, board_->state(cluster_.rank()).step - 1);
     const auto checkpoints = list_checkpoints(directory_.checkpoints());
-    if (!checkpoints.empty()) status_.last_checkpoint = checkpoints.front().step;
-    write_status(directory_, status_);
+    if (!checkpoints.empty()) status.last_checkpoint = checkpoints.front().step;
+    write_status(directory_, status);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "pipefill: could not write %s: %s\n", directory_.status().c_str(), error.what());
   }

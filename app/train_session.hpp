@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <optional>
 
 #include "base/error.hpp"
@@ -38,11 +39,13 @@ class TrainSession {
   std::vector<std::string> clock_domains() const;
   RunDescription describe_run(const RunPlan& plan, int attempt) const;
   RankDescription describe_rank(const std::vector<ClockReading>& clocks) const;
-  ExitCode end_run(const TrainingResult& result);
+  ExitCode end_run(const TrainingResult& result, std::optional<std::int64_t> last_checkpoint);
   /// Median step and bubbles against price() of the measured costs; collective, told where `reporter` is there.
   void compare_with_plan(const RunPlan& plan, Trainer& trainer, RunReporter* reporter);
+  /// From any thread: the watchdog's and the main one may both find out.
   void tell_failure(const std::string& reason, ExitCode code) noexcept;
   void summarise_trace();
+  int threads() const;  ///< of the OpenMP team
   bool is_first() const { return cluster_.rank().value == 0; }
 
   Cluster& cluster_;
@@ -58,7 +61,8 @@ class TrainSession {
   std::unique_ptr<LivenessBoard> board_;
   Waiter waiter_;
   RankGroup ranks_;
-  RunStatus status_;
+  std::mutex status_mutex_;
+  RunStatus status_;  ///< what stays the same for a whole start; phase and step are filled in where it is written
   std::optional<RunLock> lock_;
   Hdf5Thread hdf5_;
   std::unique_ptr<Watchdog> watchdog_;

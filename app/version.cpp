@@ -2,11 +2,12 @@
 
 #include <dnnl.h>
 #include <fmt/format.h>
-#include <hdf5.h>
 #include <mpi.h>
 
 #include <array>
 #include <vector>
+
+#include "storage/h5_handle.hpp"
 
 namespace pipefill {
 namespace {
@@ -21,12 +22,6 @@ std::string mpi_version() {  // "Open MPI v4.1.4, package: ..." -> its first par
   if (MPI_Get_library_version(text.data(), &length) != MPI_SUCCESS) return "unknown";
   const std::string all(text.data(), static_cast<std::size_t>(length));
   return all.substr(0, all.find_first_of(",\n"));
-}
-
-std::string hdf5_version() {
-  unsigned major = 0, minor = 0, release = 0;
-  if (H5get_libversion(&major, &minor, &release) < 0) return "unknown";
-  return fmt::format("{}.{}.{}", major, minor, release);
 }
 
 std::string onednn_version() {

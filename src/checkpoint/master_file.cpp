@@ -5,7 +5,6 @@
 
 #include <limits>
 #include <map>
-#include <utility>
 #include <vector>
 
 #include "storage/h5_file.hpp"

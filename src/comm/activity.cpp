@@ -20,12 +20,8 @@ const char* name(ActivityKind kind) {
       return "input part of backward";
     case ActivityKind::backward_weight:
       return "weight part of backward";
-    case ActivityKind::reduce_gradients:
-      return "gradient reduction";
     case ActivityKind::optimizer:
       return "optimizer";
-    case ActivityKind::communicate:
-      return "posting messages";
     case ActivityKind::bubble:
       return "bubble";
     case ActivityKind::data:
@@ -55,8 +51,6 @@ std::string describe(Tag tag) {
       return "the tied embedding's gradient";
     case Channel::probe:
       return "a timing probe";
-    case Channel::token:
-      return fmt::format("the tokens of microbatch {}", tag.microbatch.value);
   }
   return "?";
 }
@@ -109,11 +103,12 @@ std::string describe(const WaitSubject& s, ProcessLayout layout) {
     case WaitKind::receive:
       return fmt::format("{} from {}", describe(s.tag), describe(s.peer, layout));
     case WaitKind::send:
+      if (s.peer.value < 0) return "its last messages to be taken";
       return fmt::format("{} to be taken by {}", describe(s.tag), describe(s.peer, layout));
     case WaitKind::collective:
       return "a collective of all ranks";
     case WaitKind::reduction:
-      return fmt::format("{} of the other replicas", describe(s.tag));
+      return "the sums over the replicas";
   }
   return "?";
 }

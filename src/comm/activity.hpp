@@ -15,9 +15,7 @@ enum class ActivityKind : std::uint8_t {
   backward,
   backward_input,
   backward_weight,
-  reduce_gradients,
   optimizer,
-  communicate,  ///< posting sends and receives
   bubble,
   data,
   validation,
@@ -38,7 +36,8 @@ bool may_take_long(ActivityKind kind);
 
 enum class WaitKind : std::uint8_t { none, receive, send, collective, reduction };
 
-/// What a wait is for. `peer` -1: all ranks.
+/// What a wait is for. `peer` -1: all ranks, and then the tag says nothing. A reduction waits for all replicas'
+/// messages of all chunks.
 struct WaitSubject {
   WaitKind kind = WaitKind::none;
   RankId peer{-1};

@@ -1,8 +1,6 @@
 #include "comm/clock_offset.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 
 #include "base/clock.hpp"
 #include "base/contract.hpp"
@@ -83,32 +81,13 @@ std::vector<ClockReading> measure_clock_offsets(Transport& transport, Waiter& wa
   return readings;
 }
 
-Nanoseconds ClockModel::offset(RankId rank, Nanoseconds local_time) const {
-  const auto r = static_cast<std::size_t>(rank.value);
-  if (r >= start_.size()) return {};
-  const ClockReading& a = start_[r];
-  if (r >= end_.size() || end_[r].at <= a.at) return a.offset;
-  const ClockReading& b = end_[r];
-  const double slope = static_cast<double>((b.offset - a.offset).count()) / static_cast<double>((b.at - a.at).count());
-  return a.offset + Nanoseconds{std::llround(slope * static_cast<double>((local_time - a.at).count()))};
-}
-
 Nanoseconds ClockModel::convert(Nanoseconds time, RankId from, RankId to) const {
-  if (from == to) return time;
-  const Nanoseconds on_rank_0 = time + offset(from, time);
-  // The offset of `to` is a function of its own time, which differs from rank 0's by the offset itself; the drift over
-  // that difference is far below the uncertainty, except when the clocks' epochs are days apart: one correction
-  // suffices.
-  const Nanoseconds first = on_rank_0 - offset(to, on_rank_0);
-  return on_rank_0 - offset(to, first);
+  return time + offset(from) - offset(to);
 }
 
-Nanoseconds ClockModel::uncertainty(RankId rank) const {
+Nanoseconds ClockModel::offset(RankId rank) const {
   const auto r = static_cast<std::size_t>(rank.value);
-  Nanoseconds worst{};
-  if (r < start_.size()) worst = start_[r].uncertainty;
-  if (r < end_.size()) worst = std::max(worst, end_[r].uncertainty);
-  return worst;
+  return r < readings_.size() ? readings_[r].offset : Nanoseconds{0};
 }
 
 }  // namespace pipefill

@@ -1,6 +1,6 @@
 // How far each rank's monotonic clock is from rank 0's. Ranks of one host share the clock: exactly 0. Others are
 // measured by ping-pong at start and end (Cristian 1989: the exchange with the least round trip bounds the error by
-// half of it) and interpolated linearly between.
+// half of it).
 #pragma once
 
 #include <string>
@@ -29,22 +29,20 @@ ClockReading best_reading(const std::vector<ClockRound>& rounds);
 std::vector<ClockReading> measure_clock_offsets(Transport& transport, Waiter& waiter,
                                                 const std::vector<std::string>& clock_domains);
 
-/// Offsets over a run: one reading, or two and a straight line.
+/// The readings of the start, as a running rank uses them: drift since then is left out. The trace has both readings,
+/// and puts its times on the straight line between them (trace/time_axis).
 class ClockModel {
  public:
   ClockModel() = default;
-  explicit ClockModel(std::vector<ClockReading> start) : start_(std::move(start)) {}
-  void finish(std::vector<ClockReading> end) { end_ = std::move(end); }
+  explicit ClockModel(std::vector<ClockReading> readings) : readings_(std::move(readings)) {}
 
   /// A time of rank `from`'s clock on rank `to`'s clock.
   Nanoseconds convert(Nanoseconds time, RankId from, RankId to) const;
-  /// Added to a local time of `rank` it gives rank 0's.
-  Nanoseconds offset(RankId rank, Nanoseconds local_time) const;
-  /// The larger of start's and end's.
-  Nanoseconds uncertainty(RankId rank) const;
 
  private:
-  std::vector<ClockReading> start_, end_;
+  Nanoseconds offset(RankId rank) const;
+
+  std::vector<ClockReading> readings_;
 };
 
 }  // namespace pipefill

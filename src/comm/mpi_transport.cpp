@@ -29,8 +29,19 @@ struct Operation {
   std::size_t next = 0;  ///< the first part not yet done
   RankId peer{-1};
   Tag tag;
-  std::int64_t value = 0;           ///< all_reduce_max
-  std::vector<int> counts, starts;  ///< all_gather; MPI reads them until it is done
+
+  // A collective works in memory of its own until it is done: the caller's may be gone by then, when an error unwinds.
+  std::int64_t value = 0, largest = 0;  ///< all_reduce_max
+  std::int64_t* result = nullptr;
+  std::vector<std::byte> mine, all;  ///< all_gather
+  std::vector<int> counts, starts;
+  std::span<std::byte> gathered;
+
+  /// Gives the caller what the collective brought.
+  void deliver() const {
+    if (result != nullptr) *result = largest;
+    std::ranges::copy(all, gathered.begin());
+  }
 };
 
 }  // namespace
@@ -70,6 +81,9 @@ struct MpiTransport::State {
     operation.next = 0;
     operation.peer = peer;
     operation.tag = tag;
+    operation.result = nullptr;
+    operation.all.clear();
+    operation.gathered = {};
     return request;
   }
 
@@ -127,6 +141,7 @@ struct MpiTransport::State {
         }
       }
     }
+    operation.deliver();
     close(request);
     return true;
   }
@@ -257,9 +272,13 @@ Request MpiTransport::all_gather(std::span<const std::byte> mine, std::span<std:
   for (std::size_t r = 1; r < counts.size(); ++r) {
     operation.starts[r] = operation.starts[r - 1] + operation.counts[r - 1];
   }
+  operation.mine.assign(mine.begin(), mine.end());
+  operation.all.resize(all.size());
+  operation.gathered = all;
   operation.parts.emplace_back();
-  check_mpi(MPI_Iallgatherv(mine.data(), static_cast<int>(mine.size()), MPI_BYTE, all.data(), operation.counts.data(),
-                            operation.starts.data(), MPI_BYTE, s.collectives, &operation.parts.back().request),
+  check_mpi(MPI_Iallgatherv(operation.mine.data(), static_cast<int>(mine.size()), MPI_BYTE, operation.all.data(),
+                            operation.counts.data(), operation.starts.data(), MPI_BYTE, s.collectives,
+                            &operation.parts.back().request),
             "start an all-gather");
   return request;
 }
@@ -269,8 +288,9 @@ Request MpiTransport::all_reduce_max(std::int64_t value, std::int64_t& result) {
   const Request request = s.open({-1}, {});
   Operation& operation = s.at(request);
   operation.value = value;
+  operation.result = &result;
   operation.parts.emplace_back();
-  check_mpi(MPI_Iallreduce(&operation.value, &result, 1, MPI_INT64_T, MPI_MAX, s.collectives,
+  check_mpi(MPI_Iallreduce(&operation.value, &operation.largest, 1, MPI_INT64_T, MPI_MAX, s.collectives,
                            &operation.parts.back().request),
             "start an all-reduce");
   return request;

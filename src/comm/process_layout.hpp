@@ -1,8 +1,6 @@
 // Which rank is which stage of which replica. Values in, values out; every rank computes the same answer.
 #pragma once
 
-#include <optional>
-
 #include "base/id.hpp"
 
 namespace pipefill {
@@ -19,9 +17,5 @@ struct ProcessLayout {
   ReplicaId replica_of(RankId rank) const { return {rank.value / stages}; }
   bool operator==(const ProcessLayout&) const = default;
 };
-
-/// The layout of `ranks` processes. `stages` empty means ranks / replicas. A mismatch is a DeckError with the numbers;
-/// being a function of values that all ranks share, it is thrown by all of them at once.
-ProcessLayout make_layout(int ranks, std::optional<int> stages, int replicas);
 
 }  // namespace pipefill

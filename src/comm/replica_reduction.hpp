@@ -55,7 +55,6 @@ class SliceBroadcast {
   Tag tag_;
   std::vector<Peer> peers_;
   TensorList tensors_;
-  std::int64_t step_ = 0;
   bool posted_ = false;
   bool started_ = false;
 };

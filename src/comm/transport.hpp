@@ -15,16 +15,8 @@ namespace pipefill {
 
 /// What a message is about. FIFO per (sender, receiver, tag): two messages with one tag arrive in the order sent.
 /// `probe`: the timing measurements at start and end.
-enum class Channel : std::uint8_t {
-  activation,
-  gradient,
-  replica_gradient,
-  replica_parameter,
-  tied_gradient,
-  token,
-  probe
-};
-constexpr int kChannels = 7;
+enum class Channel : std::uint8_t { activation, gradient, replica_gradient, replica_parameter, tied_gradient, probe };
+inline constexpr int kChannels = static_cast<int>(Channel::probe) + 1;
 
 struct Tag {
   Channel channel = Channel::activation;
@@ -71,7 +63,8 @@ class Transport {
   virtual bool abandon(Request& request) noexcept = 0;
 
   /// Concatenates every rank's bytes in rank order into `all`; `counts[r]` bytes come from rank r.
-  /// All ranks call the collectives in the same order.
+  /// All ranks call the collectives in the same order. Their results are written by the test() that says done, and by
+  /// nothing else, so a collective that an error leaves behind touches no memory of its caller.
   virtual Request all_gather(std::span<const std::byte> mine, std::span<std::byte> all,
                              std::vector<std::int64_t> counts) = 0;
   /// Largest value over all ranks into `result` (8 bytes, every step: the stop flag).

@@ -14,6 +14,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/host.hpp"
 #include "base/text.hpp"
 
 namespace pipefill {
@@ -29,13 +30,10 @@ constexpr Nanoseconds kReportPatience = std::chrono::milliseconds(500);
 /// Stillness shorter than this is not looked into: /proc costs some microseconds a look.
 constexpr Nanoseconds kUnexamined = std::chrono::seconds(1);
 
-/// The state letter of the main thread in /proc/PID/stat: T is stopped, Z a zombie. '?' when it cannot be read.
+/// The state letter of the main thread; '?' when it cannot be read.
 char process_state(int pid) {
-  std::string line;
-  std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  std::getline(file, line);
-  const std::size_t close = line.rfind(')');
-  return close != std::string::npos && close + 2 < line.size() ? line[close + 2] : '?';
+  const std::string stat = process_stat(pid);
+  return stat.empty() ? '?' : stat.front();
 }
 
 /// Processor time of a process's main thread so far (/proc/PID/schedstat, first number).

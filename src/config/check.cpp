@@ -37,7 +37,7 @@ void check_data(const RunConfig& config, Findings& found) {
   if (!synthetic && data.files.empty())
     found.push_back({"data.files", fmt::format("data.source is {}, which needs files",
                                                value_text(*find_key("data.source"), config))});
-  const int needed = synthetic ? data.vocab : data.source == TokenFormat::bytes ? 256 : 0;
+  const int needed = synthetic ? data.vocab : data.source == TokenFormat::bytes ? kByteVocab : 0;
   if (config.model.vocab != 0 && config.model.vocab < needed)
     found.push_back(
         {"model.vocab", fmt::format("{} symbols are less than the {} of the data source", config.model.vocab, needed)});

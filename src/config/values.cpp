@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <type_traits>
 
 #include "base/text.hpp"
@@ -14,11 +13,6 @@
 
 namespace pipefill {
 namespace {
-
-template <class... F>
-struct Overloaded : F... {
-  using F::operator()...;
-};
 
 struct Unit {
   const char* name;

@@ -8,8 +8,8 @@
 
 #include "base/contract.hpp"
 #include "base/error.hpp"
+#include "base/random.hpp"
 #include "data/permutation.hpp"
-#include "data/random.hpp"
 
 namespace pipefill {
 

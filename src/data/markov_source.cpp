@@ -9,7 +9,7 @@
 
 #include "base/contract.hpp"
 #include "base/error.hpp"
-#include "data/random.hpp"
+#include "base/random.hpp"
 
 namespace pipefill {
 

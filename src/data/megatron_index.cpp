@@ -2,7 +2,6 @@
 #include <fmt/core.h>
 
 #include <array>
-#include <cstring>
 #include <functional>
 
 #include "base/error.hpp"

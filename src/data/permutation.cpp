@@ -4,7 +4,7 @@
 #include <bit>
 
 #include "base/contract.hpp"
-#include "data/random.hpp"
+#include "base/random.hpp"
 
 namespace pipefill {
 

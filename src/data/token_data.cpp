@@ -14,8 +14,6 @@ namespace pipefill {
 
 namespace {
 
-constexpr int kGpt2Vocab = 50257;
-constexpr int kByteVocab = 256;
 constexpr int kSyntheticVocab = 64;
 
 /// The prefixes of the .bin/.idx pairs that the patterns name: every pattern is turned into one of .idx files.

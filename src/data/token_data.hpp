@@ -18,6 +18,8 @@ namespace pipefill {
 /// uint16. megatron: pairs .bin/.idx, named by either file or by their common prefix. synthetic: no files.
 enum class TokenFormat { bytes, llmc, nanogpt, megatron, synthetic };
 
+inline constexpr int kByteVocab = 256;  ///< ids of TokenFormat::bytes
+
 struct DataDescription {
   TokenFormat format = TokenFormat::synthetic;
   std::vector<std::string> files;  ///< globs; what they match is sorted bytewise, each file counts once (links too)

@@ -39,7 +39,7 @@ LlmcShard open_llmc(const std::string& path) {
         fmt::format("has {} bytes, but its header says {} tokens, which makes {} bytes; it was truncated or "
                     "appended to",
                     file.size(), count, expected));
-  return {TokenFile(std::move(file), kHeader, type, count), gpt2 ? 50257 : 128256};
+  return {TokenFile(std::move(file), kHeader, type, count), gpt2 ? kGpt2Vocab : kLlama3Vocab};
 }
 
 TokenFile open_nanogpt(const std::string& path) {

@@ -9,6 +9,9 @@
 
 namespace pipefill {
 
+/// Ids of the tokenizers that a format stands for when the deck does not say.
+inline constexpr int kGpt2Vocab = 50257, kLlama3Vocab = 128256;
+
 TokenFile open_bytes(const std::string& path);
 
 /// llm.c's token shard: 256 int32 (magic 20240520, version 1, count; or 20240801, version 7, count), then uint16

@@ -26,7 +26,7 @@ class Checkpointer {
  public:
   Checkpointer(std::filesystem::path directory, int keep, RankGroup ranks, Hdf5Thread& hdf5);
 
-  /// Saves; a failure is logged and counted, not thrown, until the third in a row: FileError 74 on every rank.
+  /// Saves; a failure is logged and counted, not thrown, until the third in a row: SharedError 74 on every rank.
   void save(const RunState& state, std::span<const TensorSlice> slices, const Log& log);
 
   /// Twice the longest save so far; before the first one, `size` at 200 MB/s and a tenth of a second.

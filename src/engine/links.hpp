@@ -26,7 +26,7 @@ class StageLinks {
   std::int64_t step() const { return step_; }
 
   void post_receive(Tag tag, StageId from);
-  /// What was posted, or handed over on this stage; TransportError if it was neither.
+  /// What was posted, or handed over on this stage; ScheduleError if it was neither.
   Incoming& incoming(Tag tag);
   /// The consumer is done with it: its buffer is free again.
   void release(Tag tag);

@@ -1,7 +1,5 @@
 #include "engine/measured_costs.hpp"
 
-#include <cstring>
-
 namespace pipefill {
 namespace {
 

@@ -7,9 +7,9 @@
 #include <array>
 #include <cerrno>
 #include <fstream>
-#include <sstream>
 
 #include "base/error.hpp"
+#include "base/host.hpp"
 #include "storage/atomic_file.hpp"
 
 namespace pipefill {
@@ -26,17 +26,8 @@ RunPhase phase_from(const std::string& name) {
 /// Whether a process of this number exists and is more than a zombie that nobody has waited for yet.
 bool is_alive(int pid) {
   if (pid <= 0 || (kill(pid, 0) != 0 && errno == ESRCH)) return false;
-  std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  std::string line;
-  std::getline(file, line);
-  const std::size_t end = line.rfind(')');
-  return end == std::string::npos || end + 2 >= line.size() || (line[end + 2] != 'Z' && line[end + 2] != 'X');
-}
-
-std::string this_host() {
-  char name[256] = {};
-  gethostname(name, sizeof name - 1);
-  return name;
+  const std::string stat = process_stat(pid);
+  return stat.empty() || (stat.front() != 'Z' && stat.front() != 'X');
 }
 
 }  // namespace
@@ -100,7 +91,7 @@ void write_status(const RunDirectory& run, const RunStatus& status) {
 
 bool is_stale(const RunStatus& status) {
   if (status.phase != RunPhase::starting && status.phase != RunPhase::running) return false;
-  return status.host == this_host() && !is_alive(status.pid);
+  return status.host == host_name() && !is_alive(status.pid);
 }
 
 }  // namespace pipefill

@@ -1,4 +1,4 @@
-// The run directory: where each file of a run lies, its status.json and its metrics.jsonl.
+// The run directory: where each file of a run lies, and its status.json.
 #pragma once
 
 #include <cstdint>

@@ -3,7 +3,6 @@
 
 #include <array>
 
-#include "base/contract.hpp"
 #include "model/activation_stash.hpp"
 #include "model/block.hpp"
 #include "model/parameter_store.hpp"
@@ -41,11 +40,6 @@ double training_flops_per_token(const ModelShape& shape, const LayerCut& cut, Mo
   if (chunk == cut.first()) flops += 4.0 * shape.channels;
   if (chunk == cut.last()) flops += 6.0 * shape.vocab * shape.channels;
   return flops;
-}
-
-double model_flops_utilisation(const ModelShape& shape, double tokens, double seconds, double peak_flops) {
-  PF_EXPECT(seconds > 0 && peak_flops > 0);
-  return training_flops_per_token(shape) * tokens / (seconds * peak_flops);
 }
 
 ChunkMemory chunk_memory(const ModelShape& shape, const LayerCut& cut, ModelChunkId chunk, int microbatch_size) {

@@ -12,15 +12,14 @@ namespace pipefill {
 ///   6 (12 L C^2 + V C) + 12 L T C
 /// attention counted in full, not halved for causality; look-ups, norms and activations free (PaLM, appendix B).
 double training_flops_per_token(const ModelShape& shape);
+inline constexpr const char* kTrainingFlopsFormula =
+    "6 (12 L C^2 + V C) + 12 L T C per token, attention counted in full";
 
 /// Of one layer: 6 * 12 C^2 + 12 T C.
 double layer_training_flops_per_token(const ModelShape& shape);
 
 /// The same for one chunk, the embedding's additions counted as 4 C so that it is not free for the layer cut.
 double training_flops_per_token(const ModelShape& shape, const LayerCut& cut, ModelChunkId chunk);
-
-/// Model FLOPs over time and peak (FLOP/s of all ranks together), `tokens` over all replicas. Peak unknown: see caller.
-double model_flops_utilisation(const ModelShape& shape, double tokens, double seconds, double peak_flops);
 
 /// Bytes of one held chunk, as Stage allocates them.
 struct ChunkMemory {

@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <numeric>
-
 #include "base/error.hpp"
 #include "model/cost.hpp"
 

@@ -8,22 +8,16 @@
 #include <numbers>
 
 #include "base/contract.hpp"
+#include "base/random.hpp"
 
 namespace pipefill {
 namespace {
 
 constexpr double kDeviation = 0.02;
 
-/// Finaliser of SplitMix64 (Steele, Lea, Flood 2014): a bijection whose output bits all depend on all input bits.
-constexpr std::uint64_t mix(std::uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
-}
-
 /// Uniform in (0, 1], from the upper 53 bits of draw `index` of the stream `key`.
 double uniform(std::uint64_t key, std::uint64_t index) {
-  const std::uint64_t bits = mix(key + (index + 1) * 0x9e3779b97f4a7c15ULL);
+  const std::uint64_t bits = mix(key + (index + 1) * kGoldenGamma);
   return (static_cast<double>(bits >> 11) + 1.0) * 0x1p-53;
 }
 

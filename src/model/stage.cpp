@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <map>
-#include <utility>
 #include <variant>
 
 #include "base/contract.hpp"

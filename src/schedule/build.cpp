@@ -2,6 +2,7 @@
 #include "schedule/build.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>

@@ -12,10 +12,18 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/clock.hpp"
 #include "base/error.hpp"
 
 namespace pipefill {
 namespace {
+
+constexpr std::string_view kTemporarySuffix = ".tmp";
+
+/// A name of its own for every writer: ranks and threads may replace the same file at the same time.
+std::string temporary_name(const std::string& file) {
+  return fmt::format(".{}.{}-{}{}", file, ::gettid(), now().count(), kTemporarySuffix);
+}
 
 std::string directory_of(const std::string& path) {
   const std::string parent = std::filesystem::path(path).parent_path().string();
@@ -147,8 +155,7 @@ void make_directory(const std::string& path) {
 
 void replace_file(const std::string& path, std::string_view content, Durability durability) {
   const std::string directory = directory_of(path);
-  const std::string temporary = directory + "/." + std::filesystem::path(path).filename().string() + ".tmp";
-  ::unlink(temporary.c_str());  // a leftover of a killed process: the run directory is locked, nobody else writes here
+  const std::string temporary = directory + "/" + temporary_name(std::filesystem::path(path).filename().string());
   try {
     FileDescriptor file = create_exclusive(temporary);
     write_all(file.get(), std::as_bytes(std::span(content)), temporary);
@@ -162,6 +169,15 @@ void replace_file(const std::string& path, std::string_view content, Durability 
     throw;
   }
   if (durability == Durability::synced) sync_directory(directory);
+}
+
+void remove_temporaries(const std::string& directory) {
+  std::error_code error;  // they only take space: whatever cannot be removed stays
+  for (std::filesystem::directory_iterator entry(directory, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (name.starts_with('.') && name.ends_with(kTemporarySuffix)) ::unlink(entry->path().c_str());
+  }
 }
 
 }  // namespace pipefill

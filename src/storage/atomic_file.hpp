@@ -50,9 +50,11 @@ enum class Durability {
   cached,  ///< survives a kill of the process; for files replaced every few seconds
 };
 
-/// Replaces `path` by `content` in one step: a reader sees the old file or the new one, never a part. Writes
-/// `.NAME.tmp` beside it first; a leftover of that name is replaced. On failure the old file is untouched, the
-/// temporary one gone, and FileError 73 or 74 thrown.
+/// Replaces `path` by `content` in one step: a reader sees the old file or the new one, never a part, also when several
+/// processes or threads replace it at once (the last one wins). Writes `.NAME.*.tmp` beside it first. On failure the
+/// old file is untouched, the temporary one gone, and FileError 73 or 74 thrown.
 void replace_file(const std::string& path, std::string_view content, Durability durability = Durability::synced);
+/// Removes what killed processes left of replace_file in a directory that nobody writes to now.
+void remove_temporaries(const std::string& directory);
 
 }  // namespace pipefill

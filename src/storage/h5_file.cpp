@@ -107,14 +107,6 @@ FileDigest H5File::close() {
   return report_ ? report_->digest : FileDigest{};
 }
 
-void H5File::make_group(const std::string& name) {
-  if (exists(name)) return;
-  const H5Handle parents = with_parents();
-  H5Handle group(H5Gcreate2(id(), name.c_str(), parents.get(), H5P_DEFAULT, H5P_DEFAULT), H5Gclose, "H5Gcreate2",
-                 place(*this, name));
-  group.close(place(*this, name));
-}
-
 bool H5File::exists(const std::string& name) const {
   // H5Lexists wants every link on the way to exist.
   for (std::size_t end = name.find('/', 1);; end = name.find('/', end + 1)) {
@@ -193,10 +185,6 @@ void H5File::write_attribute(const std::string& object, const std::string& name,
   const H5Handle type = text_type();
   const char* pointer = text.c_str();
   write_attribute_raw(object, name, type.get(), type.get(), &pointer, {});
-}
-
-bool H5File::has_attribute(const std::string& object, const std::string& name) const {
-  return check_h5(H5Aexists_by_name(id(), object.c_str(), name.c_str(), H5P_DEFAULT), "H5Aexists_by_name", path_) > 0;
 }
 
 void H5File::read_attribute_raw(const std::string& object, const std::string& name, hid_t memory, void* values,

@@ -51,8 +51,6 @@ class H5File {
   /// incomplete, and removing it is the caller's job. Returns size and, where asked for, hash.
   FileDigest close();
 
-  /// Makes a group with its parents; an existing one is left as it is.
-  void make_group(const std::string& name);
   bool exists(const std::string& name) const;
   /// Length of the one-dimensional, or shape of any, dataset.
   std::vector<std::int64_t> shape(const std::string& dataset) const;
@@ -102,7 +100,6 @@ class H5File {
     return value;
   }
   std::string read_text_attribute(const std::string& object, const std::string& name) const;
-  bool has_attribute(const std::string& object, const std::string& name) const;
 
   /// Opens a dataset for calls that this class does not cover.
   H5Handle open_dataset(const std::string& name) const;

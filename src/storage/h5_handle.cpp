@@ -47,6 +47,12 @@ void H5Handle::close(const std::string& path) {
   if (id >= 0) check_h5(close_(id), "closing an HDF5 object", path);
 }
 
+std::string hdf5_version() {
+  unsigned major = 0, minor = 0, release = 0;
+  check_h5(H5get_libversion(&major, &minor, &release), "H5get_libversion");
+  return fmt::format("{}.{}.{}", major, minor, release);
+}
+
 void prepare_hdf5() {
   check_h5(H5open(), "H5open");
   check_h5(H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr), "H5Eset_auto2");

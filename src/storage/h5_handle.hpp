@@ -32,7 +32,6 @@ class H5Handle {
   H5Handle& operator=(H5Handle&& other) noexcept;
   ~H5Handle();
   hid_t get() const { return id_; }
-  explicit operator bool() const { return id_ >= 0; }
   /// Gives the identifier away, to be closed by the caller.
   hid_t release() { return std::exchange(id_, -1); }
   /// Closes now; a failure (HDF5 often reports a failed write only here) is FileError 74.
@@ -42,6 +41,9 @@ class H5Handle {
   hid_t id_ = -1;
   CloseFunction close_ = nullptr;
 };
+
+/// "1.10.8": the library that was loaded.
+std::string hdf5_version();
 
 /// What every use of the library begins with: no error printing of its own, no filter plug-ins. Cheap; called by
 /// H5File.

@@ -8,12 +8,11 @@
 
 #include <array>
 #include <cerrno>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/host.hpp"
 
 namespace pipefill {
 namespace {
@@ -24,19 +23,9 @@ struct Holder {
   std::string started;  ///< clock ticks since boot, field 22 of /proc/PID/stat; with the pid it names a process
 };
 
-std::string host_name() {
-  std::array<char, 256> name{};
-  ::gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
-
 /// Empty when there is no such process.
 std::string start_time_of(long pid) {
-  std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  const std::string line{std::istreambuf_iterator<char>(file), {}};
-  const std::size_t name_end = line.rfind(')');  // the name itself may hold blanks and parentheses
-  if (name_end == std::string::npos) return {};
-  std::istringstream fields(line.substr(name_end + 1));
+  std::istringstream fields(process_stat(pid));
   std::string field;
   for (int i = 3; i <= 22; ++i) fields >> field;
   return field;

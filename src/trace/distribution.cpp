@@ -5,18 +5,6 @@
 #include <cmath>
 
 namespace pipefill {
-namespace {
-
-/// splitmix64 (Steele, Lea, Flood 2014).
-std::uint64_t next(std::uint64_t& state) {
-  std::uint64_t z = (state += 0x9e3779b97f4a7c15);
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-  return z ^ (z >> 31);
-}
-
-}  // namespace
-
 void Distribution::add(std::int64_t value) {
   ++count_;
   sum_ += static_cast<double>(value);
@@ -25,7 +13,7 @@ void Distribution::add(std::int64_t value) {
     sorted_ = false;
     return;
   }
-  const std::uint64_t place = next(random_) % static_cast<std::uint64_t>(count_);
+  const std::uint64_t place = random_.below(static_cast<std::uint64_t>(count_));
   if (place < kExact) {
     sample_[place] = value;
     sorted_ = false;

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/random.hpp"
+
 namespace pipefill {
 
 class Distribution {
@@ -23,7 +25,7 @@ class Distribution {
  private:
   std::int64_t count_ = 0;
   double sum_ = 0;
-  std::uint64_t random_ = 0x9e3779b97f4a7c15;  ///< fixed: the same stream gives the same figures
+  RandomStream random_{kGoldenGamma};  ///< fixed: the same stream gives the same figures
   mutable bool sorted_ = true;
   mutable std::vector<std::int64_t> sample_;
 };

@@ -2,7 +2,10 @@
 #include "trace/merge.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <limits>
 #include <memory>
 #include <sstream>
 

@@ -23,7 +23,7 @@ std::string text(const FixedText<N>& from) {
   return std::string(from.data(), ::strnlen(from.data(), N));
 }
 
-/// One event (trace/event.hpp). In a segment times are the rank's own clock; in trace.h5 and behind TraceSource they
+/// One event (trace/event.hpp). In a segment times are the rank's own clock; in trace.h5 and behind a TraceSink they
 /// are nanoseconds since the run's first start, on rank 0's clock. Without padding, so that memory and file agree on a
 /// little-endian machine and HDF5 need not convert row by row, which would take longer than all else in writing it.
 struct EventRow {

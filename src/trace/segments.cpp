@@ -2,10 +2,10 @@
 #include "trace/segments.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "base/error.hpp"

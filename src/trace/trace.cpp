@@ -201,8 +201,9 @@ class Trace::Writer {
       jobs_.insert(jobs_.end(), names_.begin(), names_.end());
       names_.clear();
     }
-    if (const std::int64_t missed = trace_.missed_.value.load(std::memory_order_relaxed); missed > 0 && !said_missed_) {
-      said_missed_ = true;
+    const std::int64_t missed = trace_.missed_.value.load(std::memory_order_relaxed) +
+                                trace_.missed_steps_.value.load(std::memory_order_relaxed);
+    if (missed > 0 && !std::exchange(said_missed_, true)) {
       log_->warn(
           "trace: events are being dropped, because they come faster than they can be written; the run goes on, the "
           "trace says how many it lacks");

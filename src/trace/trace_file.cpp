@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/host.hpp"
 #include "storage/atomic_file.hpp"
 #include "trace/seal.hpp"
 
@@ -40,17 +41,6 @@ std::string date_now() {
   std::array<char, 64> text{};
   std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S %z", &broken);
   return text.data();
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
-}
-
-std::string hdf5_version() {
-  unsigned major = 0, minor = 0, release = 0;
-  check_h5(H5get_libversion(&major, &minor, &release), "H5get_libversion");
-  return fmt::format("{}.{}.{}", major, minor, release);
 }
 
 }  // namespace

@@ -70,14 +70,14 @@ Nanoseconds lead_over_computing(Transport& transport, std::int64_t bytes, bool w
     }
     ended = now().count();
     waiter.wait_until([&] { return message.test(); }, {WaitKind::send, {1}, tag, 1});
-    told = transport.send({1}, {Channel::token, 0, {0}}, std::as_bytes(std::span(&ended, 1)));
+    told = transport.send({1}, {Channel::activation, 0, {0}}, std::as_bytes(std::span(&ended, 1)));
     waiter.wait(transport, told, {WaitKind::send, {1}, tag, 1});
   } else if (transport.rank() == RankId{1}) {
     Message message(bytes);
     message.receive(transport, {0}, tag, 1);
     waiter.wait_until([&] { return message.test(); }, {WaitKind::receive, {0}, tag, 1});
     const Nanoseconds arrived = now();
-    told = transport.receive({0}, {Channel::token, 0, {0}}, std::as_writable_bytes(std::span(&ended, 1)));
+    told = transport.receive({0}, {Channel::activation, 0, {0}}, std::as_writable_bytes(std::span(&ended, 1)));
     waiter.wait(transport, told, {WaitKind::receive, {0}, tag, 1});
     lead = Nanoseconds{ended} - arrived;
   }

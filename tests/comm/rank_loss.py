@@ -95,7 +95,7 @@ class RankLoss(unittest.TestCase):
     def test_an_error_of_all_ranks_ends_without_an_abort(self):
         code, output, _ = run("refused-by-all")
         self.assertEqual(code, 78, output)
-        self.assertGreaterEqual(output.count("parallel.stages 4 x parallel.replicas 1 needs 4 ranks, but 3 were started"), 1)  # mpirun may end a rank before its text is out
+        self.assertGreaterEqual(output.count("every rank sees this"), 1)  # mpirun may end a rank before its text is out
         self.assertNotIn("MPI_ABORT", output)
 
     def test_an_error_of_one_rank_leaves_none_waiting(self):

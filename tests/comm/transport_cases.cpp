@@ -92,7 +92,7 @@ void wrong_sizes_are_errors(Transport& t) {
   const std::vector<std::pair<std::size_t, std::size_t>> cases{
       {10, 20}, {20, 10}, {1000, 2500}, {2500, 1000}, {2000, 999}};
   for (std::size_t i = 0; i < cases.size(); ++i) {
-    const Tag tag{Channel::token, 0, {static_cast<int>(i)}};
+    const Tag tag{Channel::activation, 0, {static_cast<int>(i)}};
     const Buffer outgoing(cases[i].first);
     Buffer incoming(cases[i].second);
     Request receive = t.receive(previous(t), tag, incoming);
@@ -126,15 +126,25 @@ void all_gather_of_uneven_parts(Transport& t) {
   }
 }
 
+// Until it is tested a collective writes nothing: its caller's memory may be gone by then, when an error unwinds.
 void collectives_under_way_together(Transport& t) {
-  std::int64_t first = 0, second = 0;
+  std::int64_t first = -7, second = -7;
   const std::int64_t mine = t.rank().value;
+  std::vector<std::int64_t> all(static_cast<std::size_t>(t.size()), -7);
   Request a = t.all_reduce_max(-mine, first);
   Request b = t.all_reduce_max((std::int64_t{1} << 40) + mine, second);
+  Request c = t.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)),
+                           std::vector<std::int64_t>(all.size(), sizeof mine));
+  meet(t);  // everybody has started all three
+  for (int i = 0; i < 10'000; ++i) t.progress();
+  EXPECT_EQ(std::min({first, second, all.front(), all.back()}), -7);
+  EXPECT_EQ(std::max({first, second, all.front(), all.back()}), -7);
+  finish(t, c, WaitKind::collective);
   finish(t, b, WaitKind::collective);
   finish(t, a, WaitKind::collective);
   EXPECT_EQ(first, 0);
   EXPECT_EQ(second, (std::int64_t{1} << 40) + t.size() - 1);
+  EXPECT_EQ(all.back(), t.size() - 1);
 }
 
 // BUGS A20: a stop that one rank alone notices, at any time, stops all ranks after the same step.
@@ -352,8 +362,8 @@ void transfer_times_grow_with_size(Transport& t) {
   // Both sides of a pair know the same times.
   std::int64_t mine = times[static_cast<std::size_t>(next(t).value)](Bytes{1 << 20}).count();
   std::int64_t theirs = 0;
-  Request send = t.send(next(t), {Channel::token, 0, {0}}, std::as_bytes(std::span(&mine, 1)));
-  finish(t, t.receive(previous(t), {Channel::token, 0, {0}}, std::as_writable_bytes(std::span(&theirs, 1))));
+  Request send = t.send(next(t), {Channel::activation, 0, {0}}, std::as_bytes(std::span(&mine, 1)));
+  finish(t, t.receive(previous(t), {Channel::activation, 0, {0}}, std::as_writable_bytes(std::span(&theirs, 1))));
   finish(t, send, WaitKind::send);
   EXPECT_EQ(theirs, times[static_cast<std::size_t>(previous(t).value)](Bytes{1 << 20}).count());
 }

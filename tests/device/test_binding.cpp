@@ -65,7 +65,8 @@ TEST(Binding, BindsTheProcessAndItsLaterThreads) {
         ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
         const Cores all = allowed_cores();
         ASSERT_FALSE(all.empty());
-        const CoreShare share = bind_rank(0, static_cast<int>(all.size()));
+        const CoreShare share = share_of_cores(std::vector<Cores>(all.size(), all), 0);
+        bind_to(share);
         EXPECT_EQ(share.cores, Cores{all.front()});
         EXPECT_EQ(allowed_cores(), Cores{all.front()});
         Cores seen_by_thread;

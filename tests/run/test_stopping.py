@@ -146,6 +146,9 @@ class Resume(RunTest):
         code, output = run.train("--resume", "3")
         self.assertNotEqual(code, FINISHED, output)
         self.assertIn("step-00000003", output)
+        (run.path / "status.json").unlink()  # its checkpoints still make it a used directory
+        code, output = run.train("--resume", "never")
+        self.assertEqual(code, CANNOT_CREATE, output)
         self.assertEqual((run.lines(), run.hashes()), before)
 
         code, output = run.train("run.steps=8")  # more steps: it goes on

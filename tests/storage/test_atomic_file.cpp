@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "base/error.hpp"
 #include "storage/hash.hpp"
@@ -20,10 +22,41 @@ TEST(ReplaceFile, ReplacesAndLeavesNothingBeside) {
   TemporaryDirectory directory;
   const std::string path = directory / "status.json";
   replace_file(path, "one");
-  std::ofstream(directory / ".status.json.tmp") << "left by a killed process";
   replace_file(path, "two", Durability::cached);
   EXPECT_EQ(read_file(path, 100), "two");
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory.path()), {}), 1);
+}
+
+// Every rank that fails tells so in the same status.json, and a watchdog beside its main thread.
+TEST(ReplaceFile, WritersAtTheSameTimeNeverShowAPart) {
+  TemporaryDirectory directory;
+  const std::string path = directory / "status.json";
+  const auto content = [](int writer) { return std::string(20'000, static_cast<char>('a' + writer)); };
+  replace_file(path, content(0), Durability::cached);
+  std::atomic<int> writing{4};
+  std::vector<std::thread> writers;
+  for (int writer = 0; writer < 4; ++writer)
+    writers.emplace_back([&, writer] {
+      for (int i = 0; i < 200; ++i) EXPECT_NO_THROW(replace_file(path, content(writer), Durability::cached));
+      --writing;
+    });
+  while (writing > 0) {
+    const std::string seen = read_file(path, 100'000);
+    EXPECT_EQ(seen.size(), 20'000U);
+    EXPECT_EQ(seen.find_first_not_of(seen.front()), seen.npos);
+  }
+  for (std::thread& writer : writers) writer.join();
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory.path()), {}), 1);
+}
+
+TEST(ReplaceFile, WhatAKilledProcessLeftIsRemoved) {
+  TemporaryDirectory directory;
+  replace_file(directory / "status.json", "one");
+  std::ofstream(directory / ".status.json.4711-12.tmp") << "half";
+  remove_temporaries(directory.path());
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory.path()), {}), 1);
+  EXPECT_EQ(read_file(directory / "status.json", 100), "one");
+  EXPECT_NO_THROW(remove_temporaries(directory / "nowhere"));
 }
 
 TEST(ReplaceFile, AFailureLeavesTheOldFile) {

@@ -103,13 +103,6 @@ void bind_to(const CoreShare& share) {
   check_hwloc(hwloc_set_cpubind(topology.get(), units.get(), HWLOC_CPUBIND_PROCESS), "hwloc_set_cpubind");
 }
 
-CoreShare bind_rank(int local_rank, int local_size) {
-  const std::vector<std::vector<int>> allowed(static_cast<std::size_t>(local_size), allowed_cores());
-  CoreShare share = share_of_cores(allowed, local_rank);
-  bind_to(share);
-  return share;
-}
-
 std::string format_cores(std::span<const int> cores) {
   std::string text;
   for (std::size_t i = 0; i < cores.size();) {

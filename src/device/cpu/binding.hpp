@@ -26,9 +26,6 @@ CoreShare share_of_cores(std::span<const std::vector<int>> allowed, int local_ra
 /// Call before the first OpenMP region. Throws DeviceError when the system refuses.
 void bind_to(const CoreShare& share);
 
-/// share_of_cores for `local_size` ranks that all have this process's mask, then bind_to.
-CoreShare bind_rank(int local_rank, int local_size);
-
 /// "0-3,8" for log tables.
 std::string format_cores(std::span<const int> cores);
 
