@@ -33,7 +33,7 @@ std::string step_line(const StepReport& report) {
                                  report.steps, report.loss, report.gradient_norm, report.learning_rate,
                                  format_duration(report.step_time), tokens_per_second(report));
   if (report.bubble_fraction) line += fmt::format(" | bubble {:.1f}%", 100 * *report.bubble_fraction);
-  return line + fmt::format(" | eta {}", format_duration(report.eta));
+  return line + fmt::format(" | eta {}", format_clock(report.eta));
 }
 
 bool terminal_is_watched() {
