@@ -148,6 +148,8 @@ void make_directory(const std::string& path) {
 void replace_file(const std::string& path, std::string_view content, Durability durability) {
   const std::string directory = directory_of(path);
   const std::string temporary = directory + "/." + std::filesystem::path(path).filename().string() + ".tmp";
+  if (std::error_code error; !std::filesystem::is_directory(directory, error))
+    throw FileError(ExitCode::cannot_create, path, fmt::format("there is no directory {}", directory));
   ::unlink(temporary.c_str());  // a leftover of a killed process: the run directory is locked, nobody else writes here
   try {
     FileDescriptor file = create_exclusive(temporary);
