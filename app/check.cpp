@@ -61,7 +61,7 @@ void add_check_command(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<CheckOptions>();
   options->deck = std::make_unique<DeckArguments>(*command);
   command->add_option("--ranks", options->ranks, "check the layout for this many MPI processes too")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 1'000'000));
   command->add_flag("--resolved", options->resolved, "print the whole deck with defaults and overrides filled in");
   command->add_flag("--reference", options->reference, "print the reference of all keys (docs/deck.md)");
   command->callback([options, &chosen] { chosen = [options] { return check(*options); }; });

@@ -54,8 +54,11 @@ CheckpointEntry pick(const Arguments& arguments) {
 ExitCode list(const Arguments& arguments) {
   const std::string directory = checkpoints_of(arguments.run);
   Json rows = Json::array();
-  if (!arguments.json) fmt::print("{:<16}{:>8}{:>14}{:>8}  {}\n", "checkpoint", "attempt", "size", "files", "state");
-  for (const CheckpointEntry& entry : list_checkpoints(directory)) {
+  const std::vector<CheckpointEntry> entries = list_checkpoints(directory);
+  if (!arguments.json && entries.empty()) fmt::print("{}: no checkpoint yet\n", directory);
+  if (!arguments.json && !entries.empty())
+    fmt::print("{:<16}{:>8}{:>14}{:>8}  {}\n", "checkpoint", "attempt", "size", "files", "state");
+  for (const CheckpointEntry& entry : entries) {
     std::vector<Damage> damage;
     const std::optional<Manifest> manifest = check_manifest(entry.path, damage);
     Json row = {{"name", name_of(entry)}, {"step", entry.step}};
@@ -175,7 +178,9 @@ void add(CLI::App& group, Command& chosen, const std::string& name, const std::s
   CLI::App* command = group.add_subcommand(name, help);
   auto arguments = std::make_shared<Arguments>();
   command->add_option("RUN", arguments->run, "the run directory")->required();
-  if (name != "list") command->add_option("STEP", arguments->step, "a step; without it the newest, for verify all");
+  if (name != "list")
+    command->add_option("STEP", arguments->step,
+                        fmt::format("a step; without it {}", name == "show" ? "the newest" : "all"));
   command->add_flag("--json", arguments->json, "print JSON");
   command->callback([&chosen, arguments, run] { chosen = [arguments, run] { return run(*arguments); }; });
 }

@@ -23,25 +23,30 @@ std::string full_name(const CLI::App& command) {
   return parent == nullptr ? command.get_name() : full_name(*parent) + " " + command.get_name();
 }
 
+std::vector<std::string> command_names(CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* child : app.get_subcommands([](CLI::App*) { return true; })) names.push_back(child->get_name());
+  return names;
+}
+
 /// The innermost command that the words name; UsageError where a command is due and the word is none.
 CLI::App* find_command(CLI::App& app, int argc, const char* const* argv) {
   CLI::App* command = &app;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
-    const std::vector<CLI::App*> children = command->get_subcommands([](CLI::App*) { return true; });
-    if (word.starts_with("-") || children.empty()) return command;
-    std::vector<std::string> names;
-    CLI::App* next = nullptr;
-    for (CLI::App* child : children) {
-      names.push_back(child->get_name());
-      if (child->check_name(word)) next = child;
-    }
-    if (next == nullptr)
+    const std::vector<std::string> names = command_names(*command);
+    if (word.starts_with("-") || names.empty()) return command;
+    const auto named = command->get_subcommands([&word](CLI::App* child) { return child->check_name(word); });
+    if (named.empty())
       throw UsageError(fmt::format("'{} {}' is not a command{} Commands: {}.", full_name(*command), word,
                                    nearest(word, names) ? did_you_mean(word, names) : std::string("."),
                                    fmt::join(names, ", ")));
-    command = next;
+    command = named.front();
   }
+  const std::vector<std::string> names = command_names(*command);
+  if (!names.empty())
+    throw UsageError(
+        fmt::format("'{0}' needs a command: {1}. Try '{0} --help'.", full_name(*command), fmt::join(names, ", ")));
   return command;
 }
 

@@ -16,8 +16,10 @@ bool is_override(const std::string& word) { return word.find('=') != std::string
 
 DeckArguments::DeckArguments(CLI::App& command) {
   command
-      .add_option("deck", words_, "the deck (default: the embedded inputs/tiny.yaml), then overrides key.path=value")
-      ->type_name("[DECK] [key.path=value ...]");
+      .add_option("DECK", words_,
+                  "the deck (default: the embedded inputs/tiny.yaml), then overrides such as run.steps=50; all keys: "
+                  "pipefill check --reference")
+      ->type_name("[key.path=value ...]");
 }
 
 std::string DeckArguments::path() const {

@@ -23,9 +23,14 @@ namespace {
 using namespace pipefill;
 
 ExitCode run(int argc, char** argv) {
-  CLI::App app{"Pipeline-parallel training that measures and fills its own bubbles.", "pipefill"};
+  CLI::App app{"Pipeline-parallel training that measures its own bubbles.", "pipefill"};
   app.set_version_flag("--version", version_text, "print the version of the program and of what it is built on");
   app.require_subcommand(1);
+  app.footer(
+      "First steps:  mpirun -n 2 pipefill train            train the embedded deck, inputs/tiny.yaml\n"
+      "              pipefill trace summary runs/tiny      where its time went\n"
+      "              pipefill check --reference            all keys of a deck\n"
+      "Every command has --help.");
   Command chosen;
   add_train_command(app, chosen);
   add_check_command(app, chosen);

@@ -142,7 +142,7 @@ void add_plan_command(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<PlanOptions>();
   options->deck = std::make_unique<DeckArguments>(*command);
   command->add_option("--ranks", options->ranks, "plan for this many MPI processes (default: what the deck says)")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 1'000'000));
   command->add_option("--width", options->width, "characters a line of the drawing may have")
       ->check(CLI::Range(40, 10000))
       ->capture_default_str();

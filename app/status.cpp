@@ -26,7 +26,7 @@ ExitCode show_status(const StatusOptions& options) {
   }
   fmt::print("{}: {}, step {} of {}, attempt {}\n", options.run, json["state"].get<std::string>(), status.step,
              status.steps, status.attempt);
-  if (status.eta && !is_stale(status)) fmt::print("  ready in about {}\n", format_duration(*status.eta));
+  if (status.eta && !is_stale(status)) fmt::print("  ready in about {}\n", format_clock(*status.eta));
   if (status.last_checkpoint) fmt::print("  last good checkpoint: step {}\n", *status.last_checkpoint);
   if (!status.reason.empty()) fmt::print("  reason: {}\n", status.reason);
   if (status.exit_code) fmt::print("  exit code: {}\n", *status.exit_code);

@@ -33,7 +33,9 @@ ExitCode train(const TrainOptions& options) {
   Cluster cluster;
   try {
     RunConfig config = validate_for_ranks(options.deck->load(), cluster.size());
-    if (!options.max_time.empty() && cluster.rank().value == 0) config.run.max_time = parse_max_time(options.max_time);
+    // Rank 0 watches the time; the others read it too, so that all leave at a wrong one, but do not ask Slurm.
+    if (!options.max_time.empty() && (cluster.rank().value == 0 || options.max_time != "auto"))
+      config.run.max_time = parse_max_time(options.max_time);
     TrainSession session(cluster, config, parse_resume(options.resume), started);
     return session.run();
   } catch (const Error& error) {

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "checkpoint/directory.hpp"
+#include "config/keys.hpp"
 #include "config/load.hpp"
 
 namespace pipefill {
@@ -48,7 +49,8 @@ std::vector<std::string> differences(const RunConfig& now, const RunConfig& then
   compare("model.context", now.model.context, then.model.context);
   compare("model.vocab", now.model.vocab, then.model.vocab);
   compare("model.tied", now.model.tied, then.model.tied);
-  compare("data.source", static_cast<int>(now.data.source), static_cast<int>(then.data.source));
+  const Key& source = *find_key("data.source");
+  compare("data.source", value_text(source, now), value_text(source, then));
   compare("data.files", now.data.files, then.data.files);
   compare("data.vocab", now.data.vocab, then.data.vocab);
   compare("data.validation_fraction", now.data.validation_fraction, then.data.validation_fraction);

@@ -1,28 +1,27 @@
 # shellcheck shell=bash
 # Shared by the job scripts: the program, its run directory, how to ask it to stop, and how it ended.
 
-# The program: $PIPEFILL, or the one built beside these scripts, or one on the PATH.
+# The program: $PIPEFILL, or the one built or installed with these scripts, or one on the PATH.
 find_pipefill() {
-  local built
-  built=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/build/release/app/pipefill
-  if [ -n "${PIPEFILL-}" ]; then
-    echo "$PIPEFILL"
-  elif [ -x "$built" ]; then
-    echo "$built"
-  elif ! command -v pipefill; then
+  local home program
+  home=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+  if [ -n "${PIPEFILL-}" ]; then echo "$PIPEFILL" && return; fi
+  for program in "$home/build/release/app/pipefill" "$home/../../bin/pipefill"; do
+    if [ -x "$program" ]; then echo "$program" && return; fi
+  done
+  if ! command -v pipefill; then
     echo "no pipefill here: build it (./bootstrap.sh run) or set PIPEFILL to the program" >&2
     return 69
   fi
 }
 
-# run_directory DECK [key.path=value ...]: an override's run.directory, or else runs/<deck name>.
+# run_directory DECK [key.path=value ...]: where train will write: what the deck and the overrides say. The errors of a
+# bad deck are told here, with train's exit code.
 run_directory() {
-  local argument directory
-  directory=runs/$(basename "$1" .yaml)
-  for argument in "${@:2}"; do
-    case $argument in run.directory=*) directory=${argument#run.directory=} ;; esac
-  done
-  echo "$directory"
+  local program deck
+  program=$(find_pipefill) || return
+  deck=$("$program" check --resolved "$@") || return
+  sed -n 's/^  directory: *//p' <<<"$deck" | sed 's/^"\(.*\)"$/\1/'
 }
 
 # status_stamp DIRECTORY: something that differs once status.json has been written anew.
@@ -35,10 +34,10 @@ status_field() { sed -n 's/^ *"'"$2"'": *"\{0,1\}\([^",]*\).*/\1/p' "$1/status.j
 # that a terminal's Ctrl-C does not reach it (it would kill its ranks). Sets mpirun_pid and status_before.
 start_training() {
   local directory=$1 ranks=$2 program
-  program=$(find_pipefill) || exit 69
+  program=$(find_pipefill) || exit
   status_before=$(status_stamp "$directory")
   set -m
-  mpirun -n "$ranks" "$program" train "${@:3}" "run.directory=$directory" &
+  mpirun -n "$ranks" "$program" train "${@:3}" &
   mpirun_pid=$!
   set +m
 }
@@ -62,6 +61,9 @@ finish_training() {
   done
   if [ "$(status_stamp "$1")" != "$status_before" ]; then
     case $(status_field "$1" state) in finished | stopped | failed) exit_code=$(status_field "$1" exit_code) ;; esac
+  elif [ "$exit_code" != 0 ]; then  # 0: it was finished before
+    echo "$(date -Is) $1: did not start, exit code $exit_code"
+    return
   fi
   echo "$(date -Is) $1: $(status_field "$1" state) at step $(status_field "$1" step), exit code $exit_code"
 }

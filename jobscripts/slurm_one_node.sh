@@ -12,8 +12,8 @@
 #
 #   sbatch [--ntasks=P*R] [--time=...] jobscripts/slurm_one_node.sh DECK [key.path=value ...]
 #
-# Submit it from where jobscripts/ is, or set PIPEFILL_HOME to that directory. The warning comes up to 60 seconds early:
-# --signal must leave the time of a checkpoint, --time at least two minutes more than that.
+# Submit it from the folder that holds jobscripts/, or set PIPEFILL_HOME to that folder. The warning comes up to 60
+# seconds early: --signal must leave the time of a checkpoint, --time at least two minutes more than that.
 limit_is_near=no
 trap 'limit_is_near=yes' USR2  # first of all: the default of USR2 is death, and it may come at once
 set -uo pipefail
@@ -32,7 +32,7 @@ again() {
 
 deck=${1:?usage: sbatch jobscripts/slurm_one_node.sh DECK [key.path=value ...]}
 shift
-directory=$(run_directory "$deck" "$@")
+directory=$(run_directory "$deck" "$@") || exit
 step_before=$(status_field "$directory" step)
 echo "$(date -Is) job $SLURM_JOB_ID, restart ${SLURM_RESTART_COUNT:-0}: $deck on $(hostname), time left" \
   "$(squeue -h -j "$SLURM_JOB_ID" -o %L)"

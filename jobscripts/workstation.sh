@@ -3,7 +3,7 @@
 #
 #   jobscripts/workstation.sh DECK [RANKS] [key.path=value ...]
 #
-# RANKS: the number of cores if not given. The run directory is runs/<deck name> or what run.directory=... says here.
+# RANKS: the number of cores if not given.
 # Ctrl-C, or TERM to this script, lets the run write a checkpoint and stop. The exit code is the run's own (75: stopped
 # early, start again), read from status.json, since mpirun does not always pass it on.
 set -uo pipefail
@@ -18,7 +18,7 @@ shift
 ranks=$(nproc)
 if [[ ${1-} =~ ^[0-9]+$ ]]; then ranks=$1 && shift; fi
 
-directory=$(run_directory "$deck" "$@")
+directory=$(run_directory "$deck" "$@") || exit
 trap 'interrupted=yes; stop_training "$directory"' INT TERM HUP
 start_training "$directory" "$ranks" "$deck" "$@"
 finish_training "$directory"

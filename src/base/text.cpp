@@ -97,6 +97,11 @@ std::string format_duration(Nanoseconds time) {
   return fmt::format("{} ns", ns);
 }
 
+std::string format_clock(Nanoseconds time) {
+  const std::int64_t s = (time.count() + 500'000'000) / 1'000'000'000;
+  return fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
+}
+
 int edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<int>> d(a.size() + 1, std::vector<int>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) d[i][0] = static_cast<int>(i);

@@ -17,6 +17,7 @@ std::optional<Nanoseconds> parse_duration(std::string_view text);
 
 std::string format_bytes(Bytes size);           ///< "1.5 GiB"
 std::string format_duration(Nanoseconds time);  ///< "1:02:11", "4.12 s", "412.0 ms", "13.0 us", "7 ns"
+std::string format_clock(Nanoseconds time);     ///< "0:00:55", "1:02:11": hours, minutes, seconds, rounded
 
 /// Damerau-Levenshtein distance (adjacent transpositions count 1).
 int edit_distance(std::string_view a, std::string_view b);

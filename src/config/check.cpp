@@ -1,15 +1,12 @@
 #include "config/check.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
 #include <numeric>
 
-#include "base/text.hpp"
 #include "config/keys.hpp"
-#include "schedule/build.hpp"
 
 namespace pipefill {
 namespace {
@@ -63,15 +60,6 @@ void check_parallel(const RunConfig& config, Findings& found) {
                                                       parallel.stages, parallel.replicas)});
 }
 
-void check_schedule(const RunConfig& config, Findings& found) {
-  const std::vector<std::string> names = schedule_names();
-  const std::string& name = config.schedule.name;
-  if (std::ranges::find(names, name) != names.end()) return;
-  const auto best = nearest(name, names);
-  found.push_back({"schedule.name", fmt::format("expected one of {}, got {}{}", fmt::join(names, ", "), name,
-                                                best ? fmt::format("; did you mean '{}'?", *best) : "")});
-}
-
 }  // namespace
 
 Findings check_members(const RunConfig& config) {
@@ -86,7 +74,6 @@ Findings check_together(const RunConfig& config) {
   check_model(config, found);
   check_data(config, found);
   check_parallel(config, found);
-  check_schedule(config, found);
   return found;
 }
 

@@ -1,8 +1,5 @@
 #include "config/keys.hpp"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <limits>
 
@@ -36,7 +33,7 @@ std::vector<Key> make_keys() {
   // clang-format off
   return {
       {"run.directory", at(&C::run, &RunSection::directory), kFree, "auto", {},
-       "where the run writes; auto: runs/<name of the deck>"},
+       "where the run writes; auto: runs/<name of the deck>, in the working directory"},
       {"run.steps", at(&C::run, &RunSection::steps), at_least(1), "", {}, "optimizer updates to train for"},
       {"run.seed", at(&C::run, &RunSection::seed), {0, 9.2e18}, "", {},
        "of the initial weights and the order of the samples"},
@@ -60,7 +57,7 @@ std::vector<Key> make_keys() {
        kFree, "", {"bytes", "llmc", "nanogpt", "megatron", "synthetic"},
        "format of the token files; synthetic: a seeded Markov source with a known entropy rate"},
       {"data.files", at(&C::data, &DataSection::files), kFree, "", {},
-       "paths or globs, sorted bytewise, each file once; empty for synthetic"},
+       "paths or globs, from the working directory; sorted bytewise, each file once; empty for synthetic"},
       {"data.vocab", at(&C::data, &DataSection::vocab), at_least(2, MarkovSource::kMaximumVocab), "", {},
        "symbols of the synthetic source"},
       {"data.validation_fraction", at(&C::data, &DataSection::validation_fraction), {0, 0.9}, "", {},
@@ -77,8 +74,8 @@ std::vector<Key> make_keys() {
       {"parallel.layers", at(&C::parallel, &ParallelSection::layers), at_least(0, 10000), "auto", {},
        "layers of each stage, e.g. [3, 3, 2]; 0 is allowed; auto: cut by cost"},
 
-      {"schedule.name", at(&C::schedule, &ScheduleSection::name), kFree, "", {},
-       fmt::format("order of the work: {}", fmt::join(schedule_names(), ", "))},
+      {"schedule.name", at(&C::schedule, &ScheduleSection::name), kFree, "", schedule_names(),
+       "order of the work"},
       {"schedule.microbatches", at(&C::schedule, &ScheduleSection::microbatches), at_least(1, 1000000), "", {},
        "microbatches of a step on each replica, M"},
       {"schedule.microbatch_size", at(&C::schedule, &ScheduleSection::microbatch_size), at_least(1, 65536), "", {},

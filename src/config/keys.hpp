@@ -36,7 +36,7 @@ struct Key {
   std::function<Field(RunConfig&)> field;
   Range range;
   std::string word;                ///< how zero, or nothing, is written ("auto", "none"); empty: it has no word
-  std::vector<std::string> names;  ///< of an enum
+  std::vector<std::string> names;  ///< of an enum, or all that a text may be
   std::string help;                ///< one line, with the unit
 
   std::string section() const { return path.substr(0, path.find('.')); }

@@ -201,7 +201,8 @@ void validate(const RunConfig& config) {
 
 RunConfig validate_for_ranks(RunConfig config, int ranks) {
   if (const auto findings = check_ranks(config, ranks); !findings.empty())
-    refuse(findings, fmt::format("for {} ranks", ranks));
+    throw DeckError(fmt::format("the deck does not fit {} {}; nothing was started\n{}: {}", ranks,
+                                ranks == 1 ? "rank" : "ranks", findings.front().key, findings.front().text));
   config.parallel.stages = ranks / config.parallel.replicas;
   return config;
 }

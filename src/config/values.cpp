@@ -116,6 +116,12 @@ std::string assign_list(const Key& key, std::vector<T>& member, const YamlNode& 
   return "";
 }
 
+/// The position of the value in Key::names, or names.end().
+auto find_name(const Key& key, const YamlNode& value) {
+  const bool scalar = value.kind == YamlNode::Kind::plain || value.kind == YamlNode::Kind::quoted;
+  return scalar ? std::ranges::find(key.names, value.text) : key.names.end();
+}
+
 std::string assign_text(std::string& member, const YamlNode& value) {
   Read<std::string> read = read_text(value);
   if (!read.value) return read.wrong;
@@ -126,9 +132,7 @@ std::string assign_text(std::string& member, const YamlNode& value) {
 }
 
 std::string assign_enum(const Key& key, const EnumField& member, const YamlNode& value) {
-  const auto found = value.kind == YamlNode::Kind::plain || value.kind == YamlNode::Kind::quoted
-                         ? std::ranges::find(key.names, value.text)
-                         : key.names.end();
+  const auto found = find_name(key, value);
   if (found == key.names.end()) return refused(key, describe(value)) + near_name(value.text, key.names);
   member.set(static_cast<int>(found - key.names.begin()));
   return "";
@@ -157,6 +161,8 @@ std::string assign(const Key& key, RunConfig& config, const YamlNode& value) {
             const Read<bool> read = read_bool(value);
             return read.value ? (*member = *read.value, "") : read.wrong;
           } else if constexpr (std::is_same_v<Member, std::string*>) {
+            if (!key.names.empty() && find_name(key, value) == key.names.end())
+              return refused(key, describe(value)) + near_name(value.text, key.names);
             return assign_text(*member, value);
           } else if constexpr (std::is_same_v<Member, Nanoseconds*>) {
             return assign_quantity(key, *member, value, parse_duration, measure_time);
@@ -221,7 +227,7 @@ std::string expectation(const Key& key) {
         else if constexpr (std::is_same_v<Member, bool*>)
           return "true or false";
         else if constexpr (std::is_same_v<Member, std::string*>)
-          return "text";
+          return key.names.empty() ? "text" : fmt::format("one of {}", fmt::join(key.names, ", "));
         else if constexpr (std::is_same_v<Member, Nanoseconds*>)
           return "a time such as 30s, 250ms or 3:50:00," + range_text(key.range, write_time);
         else if constexpr (std::is_same_v<Member, Bytes*>)

@@ -35,7 +35,7 @@ std::string step_line(const StepReport& report) {
   if (report.bubble_fraction) line += fmt::format(" | bubble {:.1f}%", 100 * *report.bubble_fraction);
   if (report.fill_coverage) line += fmt::format(" filled {:.0f}%", 100 * *report.fill_coverage);
   if (report.slowdown) line += fmt::format(" slowdown {:+.2f}%", 100 * *report.slowdown);
-  return line + fmt::format(" | eta {}", format_duration(report.eta));
+  return line + fmt::format(" | eta {}", format_clock(report.eta));
 }
 
 bool terminal_is_watched() {

@@ -138,6 +138,7 @@ Control Trainer::train_step() {
                                                                             : 0,
                                .pair = audit.pair});
   report_step(step_time);
+  last_step_time_ = step_time;
   adapt_deadlines();
   return Control::decode(word);
 }
@@ -201,8 +202,7 @@ void Trainer::report_step(Nanoseconds step_time) {
   report.step_time = step_time;
   report.tokens = settings_.batch.tokens_per_step();
   if (outcome.bubbles.count() > 0)
-    report.bubble_fraction =
-        to_seconds(outcome.bubbles) / (to_seconds(profiler_.step_time()) * services_.layout.ranks());
+    report.bubble_fraction = to_seconds(outcome.bubbles) / (to_seconds(last_step_time_) * services_.layout.ranks());
   if (services_.fill != nullptr) report_fill(report);
   report.eta = profiler_.step_time() * (settings_.steps - state_.step);
   display_.show(report);

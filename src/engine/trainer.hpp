@@ -120,6 +120,7 @@ class Trainer {
   ProgressDisplay display_;
   RecentDurations bubbles_;
   Nanoseconds step_start_{};
+  Nanoseconds last_step_time_{};  ///< of the step before, whose bubbles all ranks know by now
   Nanoseconds last_status_{};
   std::string my_reason_;
   std::optional<std::int64_t> saved_step_;

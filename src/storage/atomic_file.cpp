@@ -156,6 +156,8 @@ void make_directory(const std::string& path) {
 void replace_file(const std::string& path, std::string_view content, Durability durability) {
   const std::string directory = directory_of(path);
   const std::string temporary = directory + "/" + temporary_name(std::filesystem::path(path).filename().string());
+  if (std::error_code error; !std::filesystem::is_directory(directory, error))
+    throw FileError(ExitCode::cannot_create, path, fmt::format("there is no directory {}", directory));
   try {
     FileDescriptor file = create_exclusive(temporary);
     write_all(file.get(), std::as_bytes(std::span(content)), temporary);

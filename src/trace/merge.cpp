@@ -136,6 +136,7 @@ TraceProblems read_trace(const fs::path& run, TraceSink& sink) {
 
 MergeReport merge_trace(const fs::path& run) {
   MergeReport report;
+  if (!fs::exists(run)) throw FileError(ExitCode::missing_input, run, "there is no such run");
   const fs::path directory = trace_directory(run);
   const std::vector<fs::path> segments = segment_paths(directory);
   if (segments.empty()) {

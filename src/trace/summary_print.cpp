@@ -122,7 +122,7 @@ void print_times(std::string& out, const Summary& summary) {
 
 void print_bubbles(std::string& out, const Summary& summary) {
   if (summary.bubbles.empty()) return;
-  out += "\nbubbles by slot (position in the stage's program), in ms:\n";
+  out += "\nbubbles by slot (position in the stage's program, - outside of it), in ms:\n";
   out += fmt::format("  {:>5} {:>5}  {:<14}{:>8}{:>10}{:>10}{:>10}{:>10}{:>10}{:>12}{:>14}", "stage", "slot", "class",
                      "count", "p10", "median", "p90", "p99", "mean", "transfer", "free memory");
   const bool filled = summary.fill.filled_steps > 0;  // then also means over the filled steps
@@ -130,10 +130,10 @@ void print_bubbles(std::string& out, const Summary& summary) {
   const auto ms = [](double ns) { return 1e-6 * ns; };
   for (const BubbleRow& row : summary.bubbles) {
     out += fmt::format("  {:>5} {:>5}  {:<14}{:>8}{:>10.3f}{:>10.3f}{:>10.3f}{:>10.3f}{:>10.3f}{:>12.3f}{:>14}",
-                       row.stage, row.slot, bubble_class(row.kind), row.count, ms(static_cast<double>(row.p10_ns)),
-                       ms(static_cast<double>(row.median_ns)), ms(static_cast<double>(row.p90_ns)),
-                       ms(static_cast<double>(row.p99_ns)), ms(row.mean_ns), ms(row.mean_transfer_ns),
-                       format_bytes(Bytes{row.free_memory_min_bytes}));
+                       row.stage, row.slot < 0 ? "-" : std::to_string(row.slot), bubble_class(row.kind), row.count,
+                       ms(static_cast<double>(row.p10_ns)), ms(static_cast<double>(row.median_ns)),
+                       ms(static_cast<double>(row.p90_ns)), ms(static_cast<double>(row.p99_ns)), ms(row.mean_ns),
+                       ms(row.mean_transfer_ns), format_bytes(Bytes{row.free_memory_min_bytes}));
     out += filled ? fmt::format("{:>10}{:>10}\n", number_text(ms(row.mean_granted_ns), 3),
                                 number_text(ms(row.mean_filled_ns), 3))
                   : "\n";

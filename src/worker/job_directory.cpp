@@ -85,11 +85,6 @@ JobState JobDirectory::read_state() const {
 }
 
 void JobDirectory::write_state(const JobState& state) const {
-  // The worker, its rank's helper and rank 0's clerk all write it; replace_file knows one writer at a time. Without
-  // locks (some network file systems) the last one wins all the same.
-  const FileDescriptor turn(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  while (turn.get() >= 0 && ::flock(turn.get(), LOCK_EX) != 0 && errno == EINTR) {
-  }
   const nlohmann::ordered_json json{{"format", kFormat},
                                     {"status", status_name(state.status)},
                                     {"name", state.name},

@@ -111,7 +111,9 @@ TEST(Plan, RefusesWithItsExitCode) {
   EXPECT_TRUE(no_vocab.says("model.vocab=50257")) << no_vocab.output;
   const Outcome too_many = plan("--ranks 7 model.layers=2");
   EXPECT_EQ(too_many.exit_code, 78);
-  EXPECT_EQ(plan("--ranks 2 --csv /nonexistent/x.csv").exit_code, 73);
+  const Outcome nowhere = plan("--ranks 2 --csv /nonexistent/x.csv");
+  EXPECT_EQ(nowhere.exit_code, 73);
+  EXPECT_TRUE(nowhere.says("/nonexistent/x.csv: there is no directory /nonexistent")) << nowhere.output;
   EXPECT_EQ(plan("/nonexistent.yaml --ranks 2").exit_code, 66);
 }
 

@@ -116,6 +116,8 @@ TEST(Progress, StepLineCarriesWhatPeopleRead) {
   report.bubble_fraction = 0.231, report.eta = from_seconds(3731);
   EXPECT_EQ(step_line(report),
             "step 120/2000 loss 3.2141 gnorm 0.712 lr 3.0e-04 | 412.0 ms 39.8k tok/s | bubble 23.1% | eta 1:02:11");
+  report.eta = from_seconds(54.66);
+  EXPECT_TRUE(step_line(report).ends_with(" | eta 0:00:55")) << step_line(report);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 next start goes on."""
 
 import os
+import shutil
 import signal
 import subprocess
 import unittest
@@ -25,7 +26,32 @@ class Workstation(runs.Runs):
         self.assertIn("runs/short: finished at step 3, exit code 0", output)
 
     def test_the_exit_code_of_a_bad_deck(self):
-        self.finish(self.start(self.write_deck("short", 3), "2", "model.layerss=3"), 78)
+        output = self.finish(self.start(self.write_deck("short", 3), "2", "model.layerss=3"), 78)
+        self.assertEqual(output.count("unknown key"), 1, output)
+
+    def test_a_run_that_does_not_start(self):
+        output = self.finish(self.start(self.write_deck("short", 3), "2", "parallel.stages=3"), 78)
+        self.assertIn("runs/short: did not start, exit code 78", output)
+
+    def test_the_run_directory_is_the_decks_or_an_overrides(self):
+        deck = self.write_deck("placed", 3)
+        text = (self.directory / deck).read_text().replace("run:", "run:\n  directory: my runs/of the deck")
+        (self.directory / deck).write_text(text)
+        self.assertIn("my runs/of the deck: finished at step 3", self.finish(self.start(deck, "2"), 0))
+        self.assertIn("elsewhere: finished at step 3",
+                      self.finish(self.start(deck, "2", "run.directory=elsewhere"), 0))
+        self.assertEqual(sorted(path.name for path in self.directory.iterdir()),
+                         ["elsewhere", "my runs", "placed.yaml"])
+
+    def test_an_installed_copy_finds_its_program(self):
+        scripts, program = self.directory / "share/pipefill/jobscripts", self.directory / "bin/pipefill"
+        shutil.copytree(runs.ROOT / "jobscripts", scripts)
+        program.parent.mkdir()
+        shutil.copy("/bin/true", program)
+        environment = {key: value for key, value in os.environ.items() if key != "PIPEFILL"}
+        found = subprocess.run(["bash", "-c", f". {scripts}/run_state.sh && find_pipefill"], env=environment, check=True,
+                               capture_output=True, text=True).stdout.strip()
+        self.assertTrue(os.path.samefile(found, program), found)
 
     def test_stopping_and_going_on(self):
         deck = self.write_deck("long", runs.ENDLESS)

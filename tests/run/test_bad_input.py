@@ -40,6 +40,9 @@ class Refused(RunTest):
         self.refuses(DECK, ["parallel.layers", "add up to 5", "model.layers is 4"], "parallel.layers=[2,3]")
         self.refuses(DECK, ["parallel.stages: 3 stages", "there are 2"], "parallel.layers=[2,1,1]")
         self.refuses(DECK, ["replicas"], "parallel.replicas=3")
+        output = self.refuses(USAGE, ["--max-time banana: expected"], "--max-time", "banana")
+        self.assertNotIn("MPI Error", output)
+        self.assertNotIn("MPI_ABORT", output)
         self.assertFalse(self.new_run().path.exists())
         code, output = call("train", self.scratch / "none.yaml", ranks=2)
         self.assertEqual(code, MISSING, output)
@@ -71,6 +74,14 @@ class Refused(RunTest):
         below_a_file = self.new_run("deck.yaml/run")
         self.assertEqual(below_a_file.train()[0], CANNOT_CREATE)
         self.refuses(CANNOT_CREATE, [str(below_a_file.path), "run.directory"], run=self.new_run("deck.yaml/run"))
+
+
+class AnotherDeck(RunTest):
+    def test_a_checkpoint_refuses_it_by_name(self):
+        self.trained("run")
+        code, output = self.new_run().train("run.steps=8", "data.source=bytes", f"data.files=[{self.deck}]")
+        self.assertEqual(code, DECK, output)
+        self.assertIn("data.source is bytes, was synthetic", output)
 
 
 class DamagedCheckpoint(RunTest):

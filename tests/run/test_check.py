@@ -61,13 +61,16 @@ class CheckTest(unittest.TestCase):
         self.expect(66, "nowhere.yaml", "check", "nowhere.yaml")
         self.expect(66, "/nowhere/", "check", "data.source=bytes", "data.files=[/nowhere/*]")
         self.expect(78, "2 stages x 1 replicas need 2 ranks, there are 4", "check", "--ranks", "4", "parallel.stages=2")
+        self.expect(78, "the deck does not fit 4 ranks", "check", "--ranks", "4", "parallel.stages=2")
         self.expect(78, "", "check", "--ranks", "64")  # more stages than four layers can be cut into
 
     def test_usage(self):
-        self.expect(64, "subcommand", )
+        self.expect(64, "'pipefill' needs a command: train, check, plan, status, halt, checkpoint, trace.")
+        self.expect(64, "'pipefill trace' needs a command: summary, merge.", "trace")
         self.expect(64, "did you mean 'check'?", "chekc")
         self.expect(64, "did you mean '--ranks'?", "check", "--rank=3")
-        self.expect(64, "--ranks", "check", "--ranks", "many")
+        for wrong in ("0", "many"):
+            self.expect(64, f"--ranks: Value {wrong} not in range [1 - 1000000]", "check", "--ranks", wrong)
         self.expect(64, "two decks given", "check", "a.yaml", "b.yaml")
 
     def test_help_and_version(self):

@@ -79,6 +79,21 @@ class KilledRank(RunTest):
 
 
 class StoppedRank(RunTest):
+    def test_the_bubbles_of_a_slow_step_are_told_against_its_own_time(self):
+        run = self.new_run()
+        job = self.start(run, *WORDS, "run.steps=100000")
+        job.until_step(25)
+        pid = job.pid_of(1)
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(1)
+        os.kill(pid, signal.SIGCONT)
+        slow = job.until(lambda: next((line["step"] for line in run.lines()
+                                       if line["step"] >= 25 and line["step_time_ns"] > 9e8), 0), "the slow step")
+        job.until_step(slow + 1)
+        following = next(line for line in run.lines() if line["step"] == slow + 1)
+        self.assertGreater(following["bubble_fraction_last_step"], 0.3)  # one of two ranks waits for nearly all of it
+        self.assertLess(following["bubble_fraction_last_step"], 0.8)
+
     def test_it_is_named_and_ended(self):
         run = self.new_run()
         job = self.start(run, *WORDS, "run.steps=100000", "run.hang_timeout=2s")

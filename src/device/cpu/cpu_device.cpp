@@ -32,14 +32,15 @@ Buffer CpuDevice::allocate(Bytes size, std::string_view what) {
   const Bytes rounded{(size.count + 63) / 64 * 64};
   if (rounded > memory_.free()) {
     throw DeviceError(
-        fmt::format("{} needs {}, but only {} of the {} that device.memory allows this rank are free. Use "
+        fmt::format("{}: {} are needed, but only {} of the {} that device.memory allows this rank are free. Use "
                     "a smaller model or microbatch, more stages, or a higher device.memory.",
                     what, format_bytes(size), format_bytes(memory_.free()), format_bytes(memory_.limit)));
   }
   auto* data = static_cast<std::byte*>(std::aligned_alloc(64, static_cast<std::size_t>(rounded.count)));
   if (data == nullptr) {
-    throw DeviceError(fmt::format("{} needs {}, and the system has no such memory ({} allocated by this rank so far).",
-                                  what, format_bytes(size), format_bytes(memory_.in_use)));
+    throw DeviceError(
+        fmt::format("{}: {} are needed, and the system has no such memory ({} allocated by this rank so far).", what,
+                    format_bytes(size), format_bytes(memory_.in_use)));
   }
   // The first touch of a page costs microseconds; paid here, not in the first step.
   std::memset(data, 0, static_cast<std::size_t>(rounded.count));
