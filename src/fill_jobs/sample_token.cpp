@@ -6,7 +6,7 @@
 #include <numeric>
 #include <vector>
 
-#include "data/random.hpp"
+#include "base/random.hpp"
 
 namespace pipefill {
 
