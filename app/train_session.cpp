@@ -118,8 +118,13 @@ ExitCode TrainSession::run() {
   {
     const std::lock_guard lock(status_mutex_);
     status_.attempt = start.attempt;
+    if (start.checkpoint) status_.step = start.checkpoint->manifest.state.step, status_.last_checkpoint = status_.step;
   }
   try {
+    all_or_none(ranks_, [this] {  // from here on a killed start is seen, and `halt` finds the run
+      const std::lock_guard lock(status_mutex_);
+      if (is_first()) write_status(directory_, status_);
+    });
     return run_from(start);
   } catch (const Error& error) {
     const bool asked = end_at_once().load();
@@ -168,7 +173,11 @@ ExitCode TrainSession::run_from(const StartingPoint& start) {
     fill.emplace(filling, FillClerkSettings{.run_directory = directory_.root.string(), .deck_jobs = config_.fill.jobs},
                  plan.training.programs[static_cast<std::size_t>(stage_id.value)], ranks_, services);
   std::optional<Stage> stage;
-  all_or_none(ranks_, [&] { stage.emplace(setup, device); });
+  all_or_none(ranks_, [&] {
+    const OptimizerShard shard = config_.optimizer.shard ? OptimizerShard::yes : OptimizerShard::no;
+    device.expect_room(planned_memory(plan, setup, shard), fmt::format("stage {}", stage_id.value));
+    stage.emplace(setup, device);
+  });
 
   RunState state;
   state.stages = layout_.stages, state.replicas = layout_.replicas;

@@ -25,6 +25,27 @@ void check_model(const RunConfig& config, Findings& found) {
                                        model.layers, model.channels, blocks)});
 }
 
+/// Sizes in bytes and times in nanoseconds of a replica's step are 64-bit numbers in all that plans and prices it.
+void check_step_size(const RunConfig& config, Findings& found) {
+  constexpr double kMostValues = 1e15, kMostFlops = 3e20;
+  const ModelSection& model = config.model;
+  const double tokens =
+      static_cast<double>(config.schedule.microbatches) * config.schedule.microbatch_size * model.context;
+  const double vocab = model.vocab > 0 ? model.vocab : config.data.vocab, C = model.channels;
+  const double values = tokens * (C * (model.layers + 2) + vocab);
+  const double flops = tokens * (model.layers * (72 * C * C + 12 * C * model.context) + 6 * vocab * C);
+  if (values > kMostValues)
+    found.push_back({"schedule.microbatch_size",
+                     fmt::format("a step of {:.1e} tokens (schedule.microbatches times microbatch_size times "
+                                 "model.context) holds {:.1e} values; at most {:.0e} are possible",
+                                 tokens, values, kMostValues)});
+  else if (flops > kMostFlops)
+    found.push_back({"schedule.microbatch_size",
+                     fmt::format("a step of {:.1e} tokens (schedule.microbatches times microbatch_size times "
+                                 "model.context) takes {:.1e} FLOPs; at most {:.0e} are possible",
+                                 tokens, flops, kMostFlops)});
+}
+
 void check_data(const RunConfig& config, Findings& found) {
   const DataSection& data = config.data;
   const bool synthetic = data.source == TokenFormat::synthetic;
@@ -72,6 +93,7 @@ Findings check_members(const RunConfig& config) {
 Findings check_together(const RunConfig& config) {
   Findings found;
   check_model(config, found);
+  check_step_size(config, found);
   check_data(config, found);
   check_parallel(config, found);
   return found;

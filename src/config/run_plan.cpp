@@ -1,6 +1,7 @@
 #include "config/run_plan.hpp"
 
 #include "config/parts.hpp"
+#include "model/cost.hpp"
 #include "schedule/bubbles.hpp"
 #include "schedule/build.hpp"
 #include "schedule/communication.hpp"
@@ -52,6 +53,16 @@ StageSetup stage_setup(const RunPlan& plan, StageId stage, std::uint64_t seed) {
     setup.weight_slots.push_back(held.deferred_weights);
   }
   return setup;
+}
+
+Bytes planned_memory(const RunPlan& plan, const StageSetup& setup, OptimizerShard shard) {
+  Bytes sum{};
+  for (std::size_t i = 0; i < setup.chunks.size(); ++i) {
+    ChunkMemory memory = chunk_memory(plan.shape, plan.cut, setup.chunks[i], setup.microbatch_size);
+    if (shard == OptimizerShard::yes) memory.moments.count /= plan.layout.replicas;
+    sum += memory.total(setup.slots[i], setup.weight_slots[i]);
+  }
+  return sum;
 }
 
 TrainerSettings trainer_settings(const RunConfig& config, const RunPlan& plan, ReplicaId replica) {

@@ -31,6 +31,9 @@ RunPlan plan_run(const RunConfig& config, int data_vocab);
 
 StageSetup stage_setup(const RunPlan& plan, StageId stage, std::uint64_t seed);
 
+/// What a rank of this stage will allocate, counted before any of it is.
+Bytes planned_memory(const RunPlan& plan, const StageSetup& setup, OptimizerShard shard);
+
 /// All but `started`.
 TrainerSettings trainer_settings(const RunConfig& config, const RunPlan& plan, ReplicaId replica);
 

@@ -38,7 +38,7 @@ std::int64_t size_of(TokenType type) {
 }
 
 ReadOnlyFile::ReadOnlyFile(const std::string& path)
-    : path_(path), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    : path_(path), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {  // a FIFO would wait for ever
   if (descriptor_ < 0) {
     const int reason = errno;
     if (reason == ENOENT || reason == ENOTDIR)

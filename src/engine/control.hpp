@@ -19,6 +19,8 @@ struct Control {
   ControlRequest request = ControlRequest::none;
   Nanoseconds checkpoint_time{0};  ///< predicted, the slowest rank's
 
+  bool stops() const { return request >= ControlRequest::checkpoint_and_stop; }
+
   std::int64_t encode() const {
     constexpr std::int64_t kLongest = (std::int64_t{1} << 40) - 1;
     const std::int64_t us = checkpoint_time.count() / 1000;

@@ -82,19 +82,25 @@ Trainer::Trainer(const TrainerSettings& settings, RunState state, Stage& stage, 
 TrainingResult Trainer::run() {
   TrainingResult result;
   step_start_ = spans_.cursor();
+  if (state_.step == settings_.steps) {  // stopped in its last validation
+    Control agreed;
+    if (settings_.validation_tokens > 0) result.validation = validate(agreed);
+    if (!result.validation) result.stop_reason = obey(agreed);
+  }
   while (state_.step < settings_.steps && result.stop_reason.empty()) {
-    const Control agreed = train_step();
+    Control agreed = train_step();
     if (services_.desk != nullptr && update_.outcome().fill_news) meet_about_fill();
     const bool last = state_.step == settings_.steps;
-    if (settings_.validation_tokens > 0 && (last || is_due(state_.step, settings_.validation_every)))
-      result.validation = validate();
+    const bool validates = settings_.validation_tokens > 0 && (last || is_due(state_.step, settings_.validation_every));
+    if (validates) result.validation = validate(agreed);
     if (is_due(state_.step, settings_.checkpoint_every) && !last) save();
-    if (!last) result.stop_reason = obey(agreed);
+    const bool broken_off = validates && !result.validation && agreed.stops();
+    if (!last || broken_off) result.stop_reason = obey(agreed);
     step_start_ = spans_.cursor();
   }
   if (result.finished() && saved_step_ != state_.step) save();
   display_.finish();
-  result.loss = update_.outcome().loss;
+  result.loss = state_.training_loss.value_or(update_.outcome().loss);
   result.state = state_;
   return result;
 }
@@ -248,7 +254,7 @@ void Trainer::adapt_deadlines() {
   services_.waiter.set_deadline(limit * (all_watched ? kWatchedPatience : watchdog_ != nullptr ? 2 : 1));
 }
 
-std::optional<Validation> Trainer::validate() {
+std::optional<Validation> Trainer::validate(Control& agreed) {
   const std::int64_t per_batch = settings_.batch.samples_per_step();
   std::int64_t batches =
       (settings_.validation_tokens + settings_.batch.tokens_per_step() - 1) / settings_.batch.tokens_per_step();
@@ -266,8 +272,19 @@ std::optional<Validation> Trainer::validate() {
   std::vector<double> sums(3);  // of microbatch means, of their squares, their number
   const double microbatch_tokens = static_cast<double>(settings_.batch.microbatch_size) * settings_.batch.context;
   for (std::int64_t b = 0; b < batches; ++b) {
+    if (agreed.stops()) {
+      spans_.close(EventKind::validation);
+      if (services_.rank().value == 0)
+        services_.log->warn("step {} has no held-out loss: its validation was broken off to stop", state_.step);
+      return std::nullopt;
+    }
+    std::int64_t word = 0;
+    Request agreement = services_.transport.all_reduce_max(my_wishes().encode(), word);
     validation_batch_.begin_step(b * per_batch);
     evaluator_.run(state_.step);
+    services_.waiter.wait(services_.transport, agreement,
+                          WaitSubject{.kind = WaitKind::collective, .step = state_.step});
+    agreed = Control::decode(std::max(word, agreed.encode()));
     if (!evaluator_.holds_last_chunk()) continue;
     for (const double loss : evaluator_.losses()) {
       const double mean = loss / microbatch_tokens;

@@ -96,7 +96,9 @@ class Trainer {
   void report_step(Nanoseconds step_time);
   void report_fill(StepReport& report) const;
   void adapt_deadlines();
-  std::optional<Validation> validate();
+  /// None where the held-out text is too short, or where a stop was agreed before or during it. `agreed` grows by what
+  /// is asked for meanwhile: a validation may take long, and nobody shall wait for its end to stop the run.
+  std::optional<Validation> validate(Control& agreed);
   void save();
   /// Empty: go on. Otherwise why the run stops; saves where that is wanted.
   std::string obey(const Control& agreed);

@@ -70,6 +70,16 @@ class Refused(RunTest):
                 self.assertIn(text, output)
             self.assertNotEqual(run.status()["state"], "running")
 
+    def test_a_fifo_is_no_data(self):
+        fifo = self.scratch / "fifo"
+        os.mkfifo(fifo)
+        for source in ("bytes", "llmc", "nanogpt"):
+            self.refuses(MISSING, ["fifo", "not a regular file"], f"data.source={source}", f"data.files=[{fifo}]")
+
+    def test_a_step_that_no_64_bit_number_holds(self):
+        self.refuses(DECK, ["schedule.microbatch_size"], "schedule.microbatch_size=65536", "model.channels=1024",
+                     "model.heads=1", "model.context=1048576")
+
     def test_directories(self):
         below_a_file = self.new_run("deck.yaml/run")
         self.assertEqual(below_a_file.train()[0], CANNOT_CREATE)

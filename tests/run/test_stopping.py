@@ -48,6 +48,15 @@ class Signals(RunTest):
         losses = straight.losses()
         self.assertEqual(run.losses(), {step: losses[step] for step in run.losses()})
 
+    def test_a_long_validation_is_broken_off(self):
+        run = self.new_run()
+        job = self.start(run, *LONG_RUN, "data.validation_tokens=1000000000", "data.validation_every=3")
+        job.until_step(3)
+        time.sleep(0.5)
+        os.kill(job.pid_of(1), signal.SIGUSR2)
+        self.assertEqual(self.stopped(job, job.end()), 3)
+        self.assertIn("its validation was broken off", run.log())
+
     def test_term_to_one_rank_stops_with_a_checkpoint(self):
         for name in ("TERM", "INT"):
             run = self.new_run(name)

@@ -26,16 +26,20 @@ std::string CpuDevice::describe() const {
   return fmt::format("cpu, {} thread{}", kernels_.threads(), kernels_.threads() == 1 ? "" : "s");
 }
 
-Buffer CpuDevice::allocate(Bytes size, std::string_view what) {
-  PF_EXPECT(size.count >= 0);
-  if (size.count == 0) return {};
-  const Bytes rounded{(size.count + 63) / 64 * 64};
-  if (rounded > memory_.free()) {
+void CpuDevice::expect_room(Bytes size, std::string_view what) const {
+  if (size > memory_.free()) {
     throw DeviceError(
         fmt::format("{}: {} are needed, but only {} of the {} that device.memory allows this rank are free. Use "
                     "a smaller model or microbatch, more stages, or a higher device.memory.",
                     what, format_bytes(size), format_bytes(memory_.free()), format_bytes(memory_.limit)));
   }
+}
+
+Buffer CpuDevice::allocate(Bytes size, std::string_view what) {
+  PF_EXPECT(size.count >= 0);
+  if (size.count == 0) return {};
+  const Bytes rounded{(size.count + 63) / 64 * 64};
+  expect_room(rounded, what);
   auto* data = static_cast<std::byte*>(std::aligned_alloc(64, static_cast<std::size_t>(rounded.count)));
   if (data == nullptr) {
     throw DeviceError(

@@ -13,6 +13,9 @@ class CpuDevice final : public Device {
   std::string describe() const override;
   const KernelContext& kernels() const override { return kernels_; }
   Buffer allocate(Bytes size, std::string_view what) override;
+  /// Throws DeviceError unless `size` more may be allocated: a stage that does not fit is refused before it fills
+  /// memory.
+  void expect_room(Bytes size, std::string_view what) const;
   DeviceMemory memory() const override { return memory_; }
 
  private:
