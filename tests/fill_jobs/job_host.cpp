@@ -87,6 +87,7 @@ Outputs outputs_of(const std::string& directory) {
   Outputs outputs;
   for (const auto& entry : std::filesystem::directory_iterator(directory)) {
     const std::string name = entry.path().filename();
+    if (name.starts_with('.')) continue;  // of a save that was killed
     if (name == "state.bin" || name == "model.json") continue;
     std::ifstream file(entry.path(), std::ios::binary);
     std::ostringstream text;

@@ -58,7 +58,8 @@ class SlurmOneNode(runs.Runs):
         self.wait_until("requeued", lambda: self.job(job, "Restarts") == "1", 240, lambda: self.log(job))
         first = self.status("long")
         if first:  # unless the warning came before the run could start
-            self.assertEqual((first["state"], first["reason"], first["exit_code"]), ("stopped", "signal USR2", 75))
+            self.assertEqual((first["state"], first["exit_code"]), ("stopped", 75))
+            self.assertIn("signal USR2", first["reason"])  # mpirun passes it on to all ranks; one is the first to see it
             self.assertEqual(first["last_checkpoint"], first["step"])
             self.assertIn(f"stopped early at step {first['step']}; requeued", self.log(job))
 

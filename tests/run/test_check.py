@@ -65,7 +65,7 @@ class CheckTest(unittest.TestCase):
         self.expect(78, "", "check", "--ranks", "64")  # more stages than four layers can be cut into
 
     def test_usage(self):
-        self.expect(64, "'pipefill' needs a command: train, check, plan, status, halt, checkpoint, trace.")
+        self.expect(64, "'pipefill' needs a command: train, check, plan, status, halt, checkpoint, trace, fill.")
         self.expect(64, "'pipefill trace' needs a command: summary, merge.", "trace")
         self.expect(64, "did you mean 'check'?", "chekc")
         self.expect(64, "did you mean '--ranks'?", "check", "--rank=3")
