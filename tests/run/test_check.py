@@ -70,7 +70,7 @@ class CheckTest(unittest.TestCase):
         self.expect(64, "did you mean 'check'?", "chekc")
         self.expect(64, "did you mean '--ranks'?", "check", "--rank=3")
         for wrong in ("0", "many"):
-            self.expect(64, f"--ranks: Value {wrong} not in range [1 - 1000000]", "check", "--ranks", wrong)
+            self.expect(64, f"--ranks: Value {wrong} not in range 1 to 1000000", "check", "--ranks", wrong)
         self.expect(64, "two decks given", "check", "a.yaml", "b.yaml")
 
     def test_help_and_version(self):

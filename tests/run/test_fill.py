@@ -21,6 +21,11 @@ JOBS = {
 OUTPUTS = {"score": ["nll.h5"], "generate": ["texts.jsonl"], "train": ["weights.h5", "loss.jsonl"]}
 
 
+# What a job's state says of each way to fail.
+MESSAGES = {"segv": "signal 11", "abort": "signal 6", "exit": "exit", "fail": "told to", "leak": "memory",
+            "flood": "File size limit", "disk": "limits.disk", "fork": "cannot fork", "throw": "", "kill": "signal 9"}
+
+
 class FillTest(RunTest):
     def job_file(self, name, text):
         path = self.scratch / f"{name}.yaml"
@@ -28,7 +33,7 @@ class FillTest(RunTest):
         return path
 
     def plugin(self, name, **parameters):
-        words = ", ".join(f"{key}: {value}" for key, value in ({"chunks": 1000000, "chunk_us": 100} | parameters).items())
+        words = ", ".join(f"{key}: {value}" for key, value in ({"chunks": 20000, "chunk_us": 100} | parameters).items())
         return self.job_file(name, f"kind: plugin\nwith: {{library: {PLUGIN}, {words}}}\n")
 
     def filled(self, run, *jobs, steps=40, words=()):
@@ -168,4 +173,4 @@ class Faults(FillTest):
                 self.assert_same_run(run, plain, fault)
                 if fault not in ("hang", "slow"):
                     self.assertGreater(self.state(run, fault)["failures"], 0, fault)
-                    self.assertTrue(self.state(run, fault)["message"], fault)
+                    self.assertIn(MESSAGES[fault], self.state(run, fault)["message"])
