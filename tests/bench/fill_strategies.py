@@ -28,7 +28,7 @@ SETTINGS = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"
 def run(program, directory, schedule, strategy, steps, words):
     subprocess.run(["mpirun", "-n", "2", program, "train", ROOT / "inputs/fill.yaml", f"run.directory={directory}",
                     f"run.steps={steps}", f"schedule.name={schedule}", f"fill.strategy={strategy}", "fill.audit=0.5",
-                    "fill.block=1", f"fill.jobs=[{ROOT}/inputs/jobs/score.yaml]", "log.progress=none", *words],
+                    "fill.block=1", f"fill.jobs=[{ROOT}/inputs/jobs/score.yaml, {ROOT}/inputs/jobs/score_b.yaml]", "log.progress=none", *words],
                    check=True, stdout=subprocess.DEVNULL, env=os.environ | SETTINGS)
     return figures(directory)
 

@@ -62,6 +62,9 @@ void reconcile(RunConfig& config) {
   const bool synthetic = config.data.source == TokenFormat::synthetic;
   if (synthetic) config.data.files.clear();
   if (!synthetic && config.data.files.empty()) config.data.files = {"x y"};
+  config.schedule.microbatches = 1 + config.schedule.microbatches % 1000;  // a step fits 64-bit counts
+  config.schedule.microbatch_size = 1 + config.schedule.microbatch_size % 100;
+  config.model.context = 1 + config.model.context % 1000;
   config.parallel.layers.clear();
   if (config.parallel.stages > 100) config.parallel.stages = 0;
 }
