@@ -52,7 +52,7 @@ ReadOnlyFile::ReadOnlyFile(const std::string& path)
   if (failed != 0 || !S_ISREG(status.st_mode)) {
     const std::string reason = failed != 0 ? std::strerror(errno) : "it is not a regular file";
     ::close(std::exchange(descriptor_, -1));
-    throw FileError(ExitCode::missing_input, path, "cannot be read by position: " + reason);
+    throw FileError(ExitCode::input_output, path, "cannot be read by position: " + reason);
   }
   size_ = status.st_size;
 }

@@ -74,7 +74,7 @@ class Refused(RunTest):
         fifo = self.scratch / "fifo"
         os.mkfifo(fifo)
         for source in ("bytes", "llmc", "nanogpt"):
-            self.refuses(MISSING, ["fifo", "not a regular file"], f"data.source={source}", f"data.files=[{fifo}]")
+            self.refuses(INPUT_OUTPUT, ["fifo", "not a regular file"], f"data.source={source}", f"data.files=[{fifo}]")
 
     def test_a_step_that_no_64_bit_number_holds(self):
         self.refuses(DECK, ["schedule.microbatch_size"], "schedule.microbatch_size=65536", "model.channels=1024",
