@@ -224,7 +224,6 @@ void FillClerk::note(const JobOutcome& outcome) {
   known.job.info.progress.reached(outcome.done);
   owner_time_[known.job.info.owner] += outcome.fill_time;
   if (outcome.state == OutcomeState::over) known.place = Place::over;
-  if (outcome.state == OutcomeState::given_back) known.place = Place::waiting, news_ = true;
 }
 
 std::map<std::string, Nanoseconds> FillClerk::owner_time() {

@@ -32,7 +32,7 @@ struct ClerkJob {
   bool cancelled = false;  ///< its owner wants it gone
 };
 
-enum class OutcomeState { running, over, given_back };
+enum class OutcomeState { running, over };
 
 /// What an executor has to say of the job it was given. over: its state.json says how it ended.
 struct JobOutcome {
