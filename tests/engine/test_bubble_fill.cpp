@@ -1,0 +1,267 @@
+// engine/bubble_fill: what a rank records of its worker's chunks, and when it lets the worker run at all.
+#include <gtest/gtest.h>
+
+#include "fill_fixture.hpp"
+
+namespace pipefill::testing {
+namespace {
+
+// Two bubbles, at positions 0 and 2.
+const Program kProgram{Bubble{BubbleClass::steady}, Forward{{0}, {0}}, Bubble{BubbleClass::cool_down},
+                       Backward{{0}, {0}}};
+constexpr Bytes kMemory{1 << 30};
+
+/// A fill or overrun event as a test states it.
+struct Part {
+  EventKind kind;
+  int slot;
+  std::int64_t start, end;
+  int cost_class = -1;
+  friend bool operator==(const Part&, const Part&) = default;
+  friend std::ostream& operator<<(std::ostream& out, const Part& p) {
+    return out << event_kind_name(p.kind) << " slot " << p.slot << " " << p.start << ".." << p.end << " class "
+               << p.cost_class;
+  }
+};
+
+/// The test is the worker: it says what chunks it ran and when.
+class Recording : public FillTest {
+ protected:
+  Recording() : supervisor_(worker(), make_null_log()), worker_(supervisor_.channel().share()) {}
+
+  BubbleFillSettings settings() const {
+    BubbleFillSettings s;
+    s.audit = {.first_step = 1, .block = 10, .audit = 0};
+    return s;
+  }
+  void step(BubbleFill& fill, std::int64_t number, std::initializer_list<std::pair<std::int64_t, std::int64_t>> bubbles,
+            std::initializer_list<ChunkRecord> chunks, int job = 7) {
+    fill.begin_step(number, job);
+    int position = 0;
+    for (const auto& [begin, arrival] : bubbles) {
+      fill.record(position, Nanoseconds{begin}, Nanoseconds{arrival}, kMemory);
+      position += 2;
+    }
+    for (const ChunkRecord& chunk : chunks) worker_.record(chunk);
+    fill.end_step(Nanoseconds{1000});
+  }
+  static ChunkRecord chunk(std::int64_t number, std::int64_t start, std::int64_t end, std::int64_t stopped = 0,
+                           ChunkOutcome outcome = ChunkOutcome::finished) {
+    ChunkRecord record;
+    record.chunk = number, record.start_ns = start, record.end_ns = end, record.stopped_ns = stopped;
+    record.cost_class = 3, record.outcome = outcome;
+    return record;
+  }
+  std::vector<Part> parts() {
+    std::vector<Part> found;
+    for (const EventRow& row : recorded().event_rows)
+      if (is_fill_work(static_cast<EventKind>(row.kind)))
+        found.push_back({static_cast<EventKind>(row.kind), row.slot, row.start_ns, row.end_ns, row.cost_class});
+    return found;
+  }
+
+  Supervisor supervisor_;
+  WorkerChannel worker_;
+};
+
+constexpr EventKind kFill = EventKind::fill, kOverrun = EventKind::overrun;
+
+TEST_F(Recording, AChunkIsSplitAtTheEndsOfItsBubbles) {
+  BubbleFill fill(settings(), kProgram, supervisor_, trace());
+  step(fill, 1, {{100, 200}, {300, 400}}, {chunk(0, 110, 150), chunk(1, 150, 350), chunk(2, 360, 450)});
+  EXPECT_EQ(parts(), (std::vector<Part>{{kFill, 0, 110, 150, 3},
+                                        {kFill, 0, 150, 200},
+                                        {kOverrun, -1, 200, 300},
+                                        {kFill, 2, 300, 350, 3},
+                                        {kFill, 2, 360, 400},
+                                        {kOverrun, -1, 400, 450, 3}}));
+  EXPECT_EQ(fill.figures().bubbles, Nanoseconds{200});
+  EXPECT_EQ(fill.figures().chunks, Nanoseconds{40 + 50 + 50 + 40});
+}
+
+TEST_F(Recording, TimeStoppedHardIsNoOverrun) {
+  BubbleFill fill(settings(), kProgram, supervisor_, trace());
+  // Stopped 20 after the arrival, let go on 80 later.
+  step(fill, 1, {{100, 200}, {300, 400}}, {chunk(1, 150, 350, 80)});
+  std::int64_t inside = 0, overrun = 0;
+  for (const Part& part : parts()) (part.kind == kFill ? inside : overrun) += part.end - part.start;
+  EXPECT_EQ(inside, 50 + 50);
+  EXPECT_EQ(overrun, 20);
+}
+
+TEST_F(Recording, AChunkThatBeganInTheLastStepCountsInBoth) {
+  BubbleFill fill(settings(), kProgram, supervisor_, trace());
+  step(fill, 1, {{100, 200}, {300, 400}}, {});
+  step(fill, 2, {{1100, 1200}, {1300, 1400}}, {chunk(5, 380, 1150, 700)});
+  EXPECT_EQ(parts(), (std::vector<Part>{{kFill, 2, 380, 400}, {kOverrun, -1, 400, 400}, {kFill, 0, 1100, 1150, 3}}));
+}
+
+TEST_F(Recording, AnInterruptedChunkFinishesNoCostClass) {
+  BubbleFill fill(settings(), kProgram, supervisor_, trace());
+  step(fill, 1, {{100, 200}, {300, 400}}, {chunk(0, 110, 150, 0, ChunkOutcome::interrupted)});
+  EXPECT_EQ(parts(), (std::vector<Part>{{kFill, 0, 110, 150, -1}}));
+}
+
+TEST_F(Recording, EventsSayWhichJobAndStep) {
+  BubbleFill fill(settings(), kProgram, supervisor_, trace());
+  step(fill, 4, {{100, 200}, {300, 400}}, {chunk(9, 110, 150)}, 12);
+  const CollectingSink sink = recorded();
+  ASSERT_EQ(sink.event_rows.size(), 1U);
+  EXPECT_EQ(sink.event_rows[0].job, 12);
+  EXPECT_EQ(sink.event_rows[0].step, 4);
+  EXPECT_EQ(sink.event_rows[0].fill_chunk, 9);
+}
+
+TEST_F(Recording, OnlyFilledStepsCountInTheFigures) {
+  BubbleFillSettings s = settings();
+  s.audit = {.first_step = 2, .block = 1, .audit = 0.5};  // step 1 measures; from then on every second one is filled
+  BubbleFill fill(s, kProgram, supervisor_, trace());
+  for (int number = 1; number <= 5; ++number) step(fill, number, {{100, 200}, {300, 400}}, {});
+  int filled = 0;
+  for (int number = 2; number <= 5; ++number) filled += fill.audit(number).mode == StepMode::filled ? 1 : 0;
+  EXPECT_EQ(filled, 2);
+  EXPECT_EQ(fill.figures().bubbles, Nanoseconds{200} * filled);
+}
+
+TEST_F(Recording, TheGuardRisesWithTheSlowdownAndTheCycleIsSoldLess) {
+  BubbleFillSettings s = settings();
+  s.audit = {.first_step = 2, .block = 1, .audit = 0.5};
+  s.guard.start = Nanoseconds{1000};
+  BubbleFill fill(s, kProgram, supervisor_, trace());
+  const Nanoseconds before = usable(BubbleBudget{.length = 1ms}, fill.plan_settings());
+  for (int number = 1; number <= 30; ++number) {
+    fill.begin_step(number, 7);
+    fill.record(0, Nanoseconds{0}, 1ms, kMemory);
+    fill.record(2, 2ms, 3ms, kMemory);
+    fill.end_step(fill.step_is_filled() ? 11ms : 10ms);  // 10 % slower, 1 % is promised
+  }
+  EXPECT_GT(fill.figures().slowdown.pairs, 10);
+  EXPECT_NEAR(fill.figures().slowdown.median, 0.1, 1e-9);
+  EXPECT_GT(fill.figures().guard, 100us);
+  EXPECT_LE(fill.figures().guard, 1ms) << "the longest bubble: nothing is sold then";
+  EXPECT_LT(usable(BubbleBudget{.length = 1ms}, fill.plan_settings()), before - 100us);
+}
+
+TEST_F(Recording, AGuardThatHoldsStays) {
+  BubbleFillSettings s = settings();
+  s.audit = {.first_step = 2, .block = 1, .audit = 0.5};
+  BubbleFill fill(s, kProgram, supervisor_, trace());
+  for (int number = 1; number <= 30; ++number) {
+    fill.begin_step(number, 7);
+    fill.record(0, Nanoseconds{0}, 1ms, kMemory);
+    fill.record(2, 2ms, 3ms, kMemory);
+    fill.end_step(10ms);
+  }
+  EXPECT_EQ(fill.figures().guard, s.guard.start);
+}
+
+/// A worker that really runs, as a thread of this process.
+class Granting : public FillTest {
+ protected:
+  Granting() : supervisor_(worker(), make_null_log()) {
+    directory_ = job_directory("a", "chunks: 100000, chunk_us: 200");
+    supervisor_.assign(directory_, "");
+    [this] { ASSERT_TRUE(eventually([&] { return supervisor_.job().state == AssignedState::ready; })); }();
+  }
+  static BubbleFillSettings settings() {
+    BubbleFillSettings s;
+    s.audit = {.first_step = 2, .block = 1, .audit = 0};
+    s.guard.start = Nanoseconds{0};
+    return s;
+  }
+  /// One step with a bubble of 10 ms at each position; what was sold of it in all.
+  Nanoseconds step(BubbleFill& fill, std::int64_t number) {
+    Nanoseconds sold{0};
+    fill.begin_step(number, 7);
+    for (const int position : {0, 2}) {
+      const Nanoseconds begin = now();
+      Pause& pause = fill.enter(position, begin, kMemory);
+      pause.begin();
+      while (now() < begin + 10ms) pause.pause();
+      fill.leave();
+      sold += fill.record(position, begin, begin + 10ms, kMemory);
+    }
+    fill.end_step(20ms);
+    return sold;
+  }
+  std::int64_t done() { return supervisor_.job().done; }
+
+  Supervisor supervisor_;
+  std::string directory_;
+};
+
+TEST_F(Granting, NothingRunsBeforeBubblesAreMeasuredThenInThemOnly) {
+  BubbleFill fill(settings(), kProgram, supervisor_, trace());
+  EXPECT_EQ(step(fill, 1), Nanoseconds{0});
+  EXPECT_EQ(done(), 0);
+  Nanoseconds sold{0};
+  for (int number = 2; number <= 6; ++number) sold += step(fill, number);
+  EXPECT_GT(sold, 50ms) << "of 100 ms of bubbles";
+  const std::int64_t chunks = done();
+  EXPECT_GT(chunks, 20);
+  std::this_thread::sleep_for(30ms);
+  EXPECT_LE(done(), chunks + 1) << "it ran on between the steps";
+  int fills = 0;
+  for (const EventRow& row : recorded().event_rows) {
+    if (static_cast<EventKind>(row.kind) != EventKind::fill) continue;
+    ++fills;
+    EXPECT_TRUE(row.slot == 0 || row.slot == 2) << row.slot;
+  }
+  EXPECT_GE(fills, chunks - 1);
+}
+
+TEST_F(Granting, AnUnfilledStepRunsNothing) {
+  BubbleFillSettings s = settings();
+  s.audit.audit = 0.5;
+  BubbleFill fill(s, kProgram, supervisor_, trace());
+  step(fill, 1);
+  for (int number = 2; number <= 9; ++number) {
+    const std::int64_t before = done();
+    const Nanoseconds sold = step(fill, number);
+    if (fill.audit(number).mode == StepMode::unfilled) {
+      EXPECT_EQ(sold, Nanoseconds{0}) << number;
+      EXPECT_LE(done(), before + 1) << number;
+    } else {
+      EXPECT_GT(done(), before) << number;
+    }
+  }
+}
+
+TEST_F(Granting, WithoutAJobAStepIsNotFilled) {
+  BubbleFill fill(settings(), kProgram, supervisor_, trace());
+  step(fill, 1);
+  fill.begin_step(2, -1);
+  EXPECT_FALSE(fill.step_is_filled());
+  fill.begin_step(3, 7);
+  EXPECT_TRUE(fill.step_is_filled());
+}
+
+TEST_F(Granting, AloneItsChunksAreRecordedAsExclusive) {
+  BubbleFill fill(settings(), kProgram, supervisor_, trace());
+  fill.run_alone(50ms, 7);
+  const std::int64_t chunks = done();
+  EXPECT_GT(chunks, 5);
+  std::int64_t exclusive = 0;
+  for (const EventRow& row : recorded().event_rows) {
+    EXPECT_EQ(static_cast<EventKind>(row.kind), EventKind::exclusive);
+    EXPECT_EQ(row.job, 7);
+    EXPECT_GE(row.end_ns - row.start_ns, 200'000);
+    ++exclusive;
+  }
+  EXPECT_GE(exclusive, chunks - 1);
+}
+
+TEST_F(Granting, AnUngatedStrategyRunsAllStepLongAndPausesBetween) {
+  BubbleFillSettings s = settings();
+  s.strategy.strategy = FillStrategy::naive;
+  BubbleFill fill(s, kProgram, supervisor_, trace());
+  fill.begin_step(2, 7);
+  EXPECT_TRUE(eventually([&] { return done() > 10; })) << "no bubble is needed";
+  fill.pause_work();
+  const std::int64_t chunks = done();
+  std::this_thread::sleep_for(30ms);
+  EXPECT_LE(done(), chunks + 1);
+}
+
+}  // namespace
+}  // namespace pipefill::testing

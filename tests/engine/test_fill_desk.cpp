@@ -1,0 +1,189 @@
+// engine/fill_desk: who gets which job and when, over two ranks that are threads of this process.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/rank_group.hpp"
+#include "comm/loopback_transport.hpp"
+#include "comm/wait.hpp"
+#include "engine/fill_desk.hpp"
+#include "fill_fixture.hpp"
+
+namespace pipefill::testing {
+namespace {
+
+const Program kProgram{Bubble{BubbleClass::steady}, Forward{{0}, {0}}};
+constexpr Bytes kMemory{1 << 30};
+
+/// One rank with all that filling needs, and steps of one bubble of 5 ms.
+class Rank {
+ public:
+  Rank(Transport& transport, FillClerk* clerk, SupervisorSettings worker, Trace& trace)
+      : supervisor_(std::move(worker), make_null_log()),
+        waiter_(ProcessLayout{transport.size(), 1}, transport.rank(), {}),
+        fill_(bubbles(), kProgram, supervisor_, trace),
+        desk_({.policy = {}, .alone = 5ms}, {transport.size(), 1}, ranks_over(transport, waiter_), clerk, fill_, trace,
+              make_null_log()),
+        transport_(transport) {}
+
+  FillDesk& desk() { return desk_; }
+  Supervisor& worker() { return supervisor_; }
+  bool any_news() {
+    std::int64_t word = desk_.has_news() ? 1 : 0;
+    Request request = transport_.all_reduce_max(word, word);
+    waiter_.wait(transport_, request, {WaitKind::collective, {-1}, {}, step_});
+    return word != 0;
+  }
+  /// One step, and a meeting if somebody has news.
+  void step() {
+    fill_.begin_step(++step_, desk_.job());
+    const Nanoseconds begin = now();
+    Pause& pause = fill_.enter(0, begin, kMemory);
+    pause.begin();
+    while (now() < begin + 5ms) pause.pause();
+    fill_.leave();
+    fill_.record(0, begin, begin + 5ms, kMemory);
+    fill_.end_step(6ms);
+    if (any_news()) desk_.meet(step_, 6ms);
+  }
+  /// Steps until every rank says so; false when that takes too long.
+  bool steps_until(const std::function<bool()>& condition) {
+    for (const Nanoseconds end = now() + 60s; now() < end;) {
+      std::int64_t not_yet = condition() ? 0 : 1;
+      Request request = transport_.all_reduce_max(not_yet, not_yet);
+      waiter_.wait(transport_, request, {WaitKind::collective, {-1}, {}, step_});
+      if (not_yet == 0) return true;
+      step();
+    }
+    return false;
+  }
+
+ private:
+  static BubbleFillSettings bubbles() {
+    BubbleFillSettings s;
+    s.audit = {.first_step = 2, .block = 1, .audit = 0};
+    s.guard.start = Nanoseconds{0};
+    s.wait = WaitMethod::sleep;
+    return s;
+  }
+  Supervisor supervisor_;
+  Waiter waiter_;
+  BubbleFill fill_;
+  FillDesk desk_;
+  Transport& transport_;
+  std::int64_t step_ = 0;
+};
+
+class Desk : public FillTest {
+ protected:
+  /// body(rank, clerk on rank 0) on two ranks.
+  void on_two_ranks(const std::vector<std::string>& jobs, const std::function<void(Rank&, FillClerk*)>& body) {
+    run_loopback(2, [&](Transport& transport) {
+      std::unique_ptr<FillClerk> clerk;
+      if (transport.rank().value == 0)
+        clerk = std::make_unique<FillClerk>(
+            FillClerkSettings{.run_directory = run_directory(), .deck_jobs = jobs, .look_every = 10ms},
+            make_null_log());
+      Trace none;
+      Rank rank(transport, clerk.get(), worker(), transport.rank().value == 0 ? trace() : none);
+      body(rank, clerk.get());
+    });
+  }
+  std::vector<nlohmann::json> decisions() const {
+    std::vector<nlohmann::json> lines;
+    std::istringstream text(content(run_directory() + "/fill/decisions.jsonl"));
+    for (std::string line; std::getline(text, line);) lines.push_back(nlohmann::json::parse(line));
+    return lines;
+  }
+};
+
+TEST_F(Desk, GivesEveryRankAJobAndTheNextWhenOneIsOver) {
+  const std::vector<std::string> jobs{job_file("a", "chunks: 20, chunk_us: 100"),
+                                      job_file("b", "chunks: 20, chunk_us: 100"),
+                                      job_file("c", "chunks: 20, chunk_us: 100")};
+  std::atomic<int> first_round{0};
+  on_two_ranks(jobs, [&](Rank& rank, FillClerk* clerk) {
+    rank.desk().open();
+    if (rank.desk().job() >= 0) ++first_round;
+    const bool all_over = rank.steps_until([&] {
+      return clerk == nullptr || (clerk->waiting().empty() && nlohmann::json::parse(clerk->progress())["c"]["over"]);
+    });
+    EXPECT_TRUE(all_over);
+    rank.desk().close();
+  });
+  EXPECT_EQ(first_round, 2);
+  ASSERT_EQ(decisions().size(), 3U);
+  EXPECT_NE(decisions()[0]["rank"], decisions()[1]["rank"]) << "both ranks at once";
+  EXPECT_EQ(decisions()[2]["job"], "c");
+  EXPECT_GE(decisions()[2]["step"], 1) << "not before one was over";
+  for (const char* job : {"a", "b", "c"}) {
+    EXPECT_EQ(status(job), JobStatus::finished) << job;
+    EXPECT_EQ(content(run_directory() + "/fill/" + job + "/result"), std::to_string(expected_result(20))) << job;
+  }
+}
+
+TEST_F(Desk, HasNewsOnlyWhenSomethingIsOver) {
+  on_two_ranks({job_file("a", "chunks: 1000000, chunk_us: 100")}, [&](Rank& rank, FillClerk* clerk) {
+    rank.desk().open();
+    if (clerk != nullptr) clerk->take_news();
+    for (int i = 0; i < 5; ++i) {
+      EXPECT_FALSE(rank.any_news());
+      rank.step();
+    }
+    rank.desk().close();
+  });
+}
+
+TEST_F(Desk, ACancelledJobIsTakenBack) {
+  on_two_ranks({job_file("a", "chunks: 1000000, chunk_us: 100")}, [&](Rank& rank, FillClerk* clerk) {
+    rank.desk().open();
+    const bool had = rank.desk().job() >= 0;
+    if (clerk != nullptr) {
+      FillQueue queue(run_directory(), {});
+      queue.cancel(queue.find("a"));
+    }
+    EXPECT_TRUE(rank.steps_until([&] { return rank.desk().job() < 0; }));
+    if (had) {
+      EXPECT_EQ(rank.worker().job().state, AssignedState::none);
+    }
+    EXPECT_TRUE(rank.steps_until([&] { return status("a") == JobStatus::cancelled; }));
+    rank.desk().close();
+  });
+}
+
+TEST_F(Desk, AFailingJobIsRetriedOnItsRankThenLetGoAndNotGivenOutAgain) {
+  on_two_ranks({job_file("bad", "chunks: 5, fault: fail, fault_at: 2")}, [&](Rank& rank, FillClerk* clerk) {
+    rank.desk().open();
+    bool waited = false;
+    const bool gone = rank.steps_until([&] {
+      waited |= rank.desk().job() >= 0 && rank.worker().job().state == AssignedState::waiting;
+      return rank.desk().job() < 0 && (clerk == nullptr || nlohmann::json::parse(clerk->progress())["bad"]["over"]);
+    });
+    EXPECT_TRUE(gone);
+    for (int i = 0; i < 5; ++i) rank.step();
+    EXPECT_LT(rank.desk().job(), 0);
+    rank.desk().close();
+  });
+  EXPECT_EQ(decisions().size(), 1U) << "three tries, one decision";
+  const JobState state = JobDirectory::open(run_directory() + "/fill/bad").read_state();
+  EXPECT_EQ(state.status, JobStatus::quarantined);
+  EXPECT_EQ(state.failures, 3);
+  EXPECT_EQ(state.done, 2);
+}
+
+TEST_F(Desk, TheTraceKnowsTheJobByName) {
+  on_two_ranks({job_file("a", "chunks: 20"), job_file("b", "chunks: 20")}, [&](Rank& rank, FillClerk*) {
+    rank.desk().open();
+    rank.desk().close();
+  });
+  const CollectingSink sink = recorded();
+  ASSERT_FALSE(sink.job_rows.empty());
+  EXPECT_EQ(text(sink.job_rows[0].kind), "plugin");
+  EXPECT_EQ(text(sink.job_rows[0].configuration), "batch=2");
+  EXPECT_EQ(sink.job_rows[0].chunks, 20);
+  EXPECT_DOUBLE_EQ(sink.job_rows[0].samples, 100);
+}
+
+}  // namespace
+}  // namespace pipefill::testing
