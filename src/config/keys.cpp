@@ -127,6 +127,8 @@ std::vector<Key> make_keys() {
        "steps in a row that run unfilled for it"},
       {"fill.isolation", at(&C::fill, &FillSection::isolation), kFree, "", {"process", "in-process"},
        "process: a fill job's crash, hang or leak stays in its worker; in-process: for jobs that are trusted"},
+      {"fill.most_jobs", at(&C::fill, &FillSection::most_jobs), {1, 4}, "", {},
+       "jobs that share a stage when one alone leaves much of its bubbles unused; each has its process and its memory"},
       {"fill.policy", at(&C::fill, &FillSection::policy),
        kFree, "", {"fifo", "sjf", "makespan", "fair", "weighted", "deadline"},
        "which job goes to a stage that is free; weighted: the sum of the four weights' terms"},

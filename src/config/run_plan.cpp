@@ -106,6 +106,8 @@ FillSettings fill_settings(const RunConfig& config, const RunPlan& plan, WaitMet
   settings.worker.priority = traits.worker_class == WorkerClass::idle ? WorkerPriority::idle : WorkerPriority::normal;
   settings.worker.threads = threads;
   settings.worker.rule = traits.rule;
+  // The baselines run one job per stage, as those systems do.
+  settings.desk.most_jobs = fill.strategy == FillStrategy::adaptive ? static_cast<std::size_t>(fill.most_jobs) : 1;
   settings.desk.policy.policy = fill.policy;
   settings.desk.policy.weights = {fill.weight_waiting, fill.weight_shortness, fill.weight_makespan,
                                   fill.weight_fairness};

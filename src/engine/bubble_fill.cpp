@@ -17,29 +17,29 @@ constexpr std::size_t kMostParts = 64;  // of one chunk; a hard stopped one may 
 
 }  // namespace
 
-BubbleFill::BubbleFill(const BubbleFillSettings& settings, const Program& program, Supervisor& worker, Trace& trace)
+BubbleFill::BubbleFill(const BubbleFillSettings& settings, const Program& program, FillCrew& crew, Trace& trace)
     : model_(program),
       decider_(settings.strategy, model_),
       guard_(settings.guard),
       blocks_(settings.audit),
       meter_(blocks_),
       first_filled_(settings.audit.first_step),
-      worker_(worker),
+      crew_(crew),
       trace_(trace),
       plain_(make_pause(settings.wait)),
       shared_(make_pause(WaitMethod::sleep)) {
   decider_.set_guard(guard_.guard());
 }
 
-void BubbleFill::begin_step(std::int64_t step, std::int32_t job) {
-  step_ = step, job_ = job;
+void BubbleFill::begin_step(std::int64_t step) {
+  step_ = step;
   if (!profiled_ && step >= first_filled_) decider_.end_profile(), profiled_ = true;
-  filled_ = profiled_ && job >= 0 && blocks_.mode(step) == StepMode::filled;
+  filled_ = profiled_ && crew_.has_jobs() && blocks_.mode(step) == StepMode::filled;
   if (traits().gated) return;
   if (!filled_)
     pause_work();
-  else if (!open_ && worker_.wants_grant())
-    worker_.grant(kNoDeadline, Bytes{INT64_MAX}), open_ = true;
+  else if (crew_.parked() && crew_.wants_grant())
+    crew_.grant(kNoDeadline, Bytes{INT64_MAX}), open_ = true;
 }
 
 Pause& BubbleFill::enter(int position, Nanoseconds begin, Bytes free_memory) {
@@ -59,7 +59,7 @@ void BubbleFill::ask() {
   const Nanoseconds time = now();
   const Grant offer = decider_.decide(position_, bubble_begin_, time, free_memory_);
   next_question_ = offer.ask_again;
-  if (offer.gate == Gate::closed || !worker_.wants_grant()) return;
+  if (offer.gate == Gate::closed || !crew_.wants_grant()) return;
   if (offer.not_before <= time)
     grant(offer);
   else
@@ -68,15 +68,15 @@ void BubbleFill::ask() {
 
 void BubbleFill::grant(const Grant& offer) {
   grant_ = offer;
-  worker_.grant(offer.deadline, offer.memory);
+  crew_.grant(offer.deadline, offer.memory);
   open_ = true;
   sold_ = std::max(sold_, offer.deadline - bubble_begin_);
 }
 
 void BubbleFill::pause() {
-  if (open_ && !worker_.parked()) {
+  if (open_ && crew_.busy()) {
     const Nanoseconds left = grant_.deadline - now();
-    worker_.wait_news(left > Nanoseconds{0} ? left + kLatePoll : kLatePoll);
+    crew_.wait_news(left > Nanoseconds{0} ? left + kLatePoll : kLatePoll);
     return;
   }
   if (next_question_ != kNever && now() >= next_question_) {
@@ -95,11 +95,11 @@ void BubbleFill::pause() {
 void BubbleFill::leave() {
   pending_.reset();
   if (!traits().gated || !open_) return;
-  if (traits().on_arrival == OnArrival::stop || worker_.parked()) worker_.stop(), open_ = false;
+  if (traits().on_arrival == OnArrival::stop || crew_.parked()) crew_.stop(), open_ = false;
 }
 
 void BubbleFill::pause_work() {
-  if (open_) worker_.stop();
+  if (open_) crew_.stop();
   open_ = false;
 }
 
@@ -127,19 +127,23 @@ FillFigures BubbleFill::figures() const { return {bubble_time_, chunk_time_, met
 
 /// Told here, at the end of the step, because only now all bubbles' ends are known.
 void BubbleFill::record_chunks() {
-  chunks_.clear();
-  worker_.drain(chunks_);
-  for (const ChunkRecord& chunk : chunks_) record_chunk(chunk);
+  for (const auto& member : crew_.members()) {
+    chunks_.clear();
+    member->worker->drain(chunks_);
+    if (member->job < 0) continue;
+    for (const ChunkRecord& chunk : chunks_) record_chunk(*member, chunk);
+  }
   bubbles_.erase(bubbles_.begin(), bubbles_.begin() + static_cast<std::ptrdiff_t>(bubbles_of_last_step_));
   bubbles_of_last_step_ = bubbles_.size();
 }
 
 /// A chunk lies in one bubble, or in several when it was stopped hard, and beyond them. Time between bubbles counts as
 /// overrun only as far as it was not stopped.
-void BubbleFill::record_chunk(const ChunkRecord& chunk) {
+void BubbleFill::record_chunk(CrewMember& member, const ChunkRecord& chunk) {
   const Nanoseconds start{chunk.start_ns}, end{chunk.end_ns};
-  Event event{
-      .step = static_cast<std::int32_t>(step_), .job = job_, .fill_chunk = static_cast<std::int32_t>(chunk.chunk)};
+  Event event{.step = static_cast<std::int32_t>(step_),
+              .job = member.job,
+              .fill_chunk = static_cast<std::int32_t>(chunk.chunk)};
   std::array<Event, kMostParts> parts;
   std::size_t count = 0;
   Nanoseconds inside{0};
@@ -169,24 +173,33 @@ void BubbleFill::record_chunk(const ChunkRecord& chunk) {
     trace_.record(part);
   }
   chunk_time_ += inside;
+  member.fill_time += inside;
+  if (chunk.outcome == ChunkOutcome::finished)
+    member.times[chunk.cost_class].add(end - start - Nanoseconds{chunk.stopped_ns});
 }
 
-void BubbleFill::run_alone(Nanoseconds time, std::int32_t job) {
+void BubbleFill::run_alone(Nanoseconds time) {
+  for (const auto& member : crew_.members())
+    if (member->job >= 0) run_alone(*member, time);
+}
+
+void BubbleFill::run_alone(CrewMember& member, Nanoseconds time) {
   const Nanoseconds until = now() + time;
   while (now() < until) {
-    if (!open_ || worker_.parked()) {
-      if (!worker_.wants_grant()) break;
-      worker_.grant(kNoDeadline, Bytes{INT64_MAX}), open_ = true;
+    if (!open_ || crew_.parked()) {
+      if (!member.worker->wants_grant()) break;
+      crew_.grant_only(member), open_ = true;
     }
-    worker_.wait_news(until - now());
+    crew_.wait_news(until - now());
   }
   pause_work();
   chunks_.clear();
-  worker_.drain(chunks_);
+  member.worker->drain(chunks_);
   for (const ChunkRecord& chunk : chunks_) {
     if (chunk.outcome != ChunkOutcome::finished) continue;
+    member.times[chunk.cost_class].add(Nanoseconds{chunk.end_ns - chunk.start_ns - chunk.stopped_ns});
     trace_.record({.kind = EventKind::exclusive,
-                   .job = job,
+                   .job = member.job,
                    .fill_chunk = static_cast<std::int32_t>(chunk.chunk),
                    .cost_class = static_cast<std::int16_t>(chunk.cost_class),
                    .start = Nanoseconds{chunk.start_ns},

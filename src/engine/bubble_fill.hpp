@@ -1,5 +1,5 @@
-// Fill work in one rank's bubbles: the hand-over. In front of a wait the rank grants its fill worker the bubble and
-// sleeps until the worker ends a chunk; on the arrival of the input the worker stops. Around it: the bubble model,
+// Fill work in one rank's bubbles: the hand-over. In front of a wait the rank grants its fill workers the bubble and
+// sleeps until one of them ends a chunk; on the arrival of the input the worker stops. Around it: the bubble model,
 // which every bubble feeds, filled or not, and the audit, which lets some steps run unfilled and moves the guard so
 // that the measured slowdown keeps its limit.
 #pragma once
@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "comm/wait.hpp"
+#include "engine/fill_crew.hpp"
 #include "fill/bubble_model.hpp"
 #include "fill/guard.hpp"
 #include "fill/slowdown.hpp"
 #include "fill/strategy.hpp"
 #include "trace/trace.hpp"
-#include "worker/supervisor.hpp"
 
 namespace pipefill {
 
@@ -35,11 +35,11 @@ struct FillFigures {
 
 class BubbleFill final : private Pause {
  public:
-  /// `worker`, `trace` outlive it. `program`: the stage's.
-  BubbleFill(const BubbleFillSettings& settings, const Program& program, Supervisor& worker, Trace& trace);
+  /// `crew`, `trace` outlive it. `program`: the stage's.
+  BubbleFill(const BubbleFillSettings& settings, const Program& program, FillCrew& crew, Trace& trace);
 
-  /// The step that follows is filled or, for comparison, not. Jobs are named by `job` in its events; -1: none.
-  void begin_step(std::int64_t step, std::int32_t job);
+  /// The step that follows is filled, if the crew has jobs, or, for comparison, not.
+  void begin_step(std::int64_t step);
   /// The rank is about to wait at the Bubble at `position`; its previous instruction ended at `begin`. Returns how to
   /// wait. Call leave() as soon as the wait is over.
   Pause& enter(int position, Nanoseconds begin, Bytes free_memory);
@@ -53,8 +53,9 @@ class BubbleFill final : private Pause {
   /// Between steps: what is still granted (an ungated strategy) ends.
   void pause_work();
 
-  /// Lets the worker run with the main job absent for `time`, and records what its chunks cost alone.
-  void run_alone(Nanoseconds time, std::int32_t job);
+  /// Lets every job of the crew run with the main job absent for `time`, one after the other, and records what its
+  /// chunks cost alone.
+  void run_alone(Nanoseconds time);
 
   BlockSchedule::Step audit(std::int64_t step) const { return blocks_.at(step); }
   bool step_is_filled() const { return filled_; }
@@ -63,7 +64,7 @@ class BubbleFill final : private Pause {
   BubbleCycle cycle() const { return decider_.cycle(); }
   PlanSettings plan_settings() const { return decider_.plan_settings(); }
   const StrategyTraits& traits() const { return decider_.traits(); }
-  Supervisor& worker() { return worker_; }
+  FillCrew& crew() { return crew_; }
 
  private:
   struct Bubble {
@@ -77,7 +78,8 @@ class BubbleFill final : private Pause {
   void ask();
   void grant(const Grant& grant);
   void record_chunks();
-  void record_chunk(const ChunkRecord& chunk);
+  void record_chunk(CrewMember& member, const ChunkRecord& chunk);
+  void run_alone(CrewMember& member, Nanoseconds time);
 
   BubbleModel model_;
   GrantDecider decider_;
@@ -85,13 +87,12 @@ class BubbleFill final : private Pause {
   BlockSchedule blocks_;
   SlowdownMeter meter_;
   std::int64_t first_filled_;
-  Supervisor& worker_;
+  FillCrew& crew_;
   Trace& trace_;
   std::unique_ptr<Pause> plain_;   ///< how an unfilled bubble waits, and what a parked worker leaves of a filled one
   std::unique_ptr<Pause> shared_;  ///< how the rank waits beside a worker that nothing gates
 
   std::int64_t step_ = 0;
-  std::int32_t job_ = -1;
   bool filled_ = false;
   bool profiled_ = false;
 

@@ -201,6 +201,7 @@ void FillClerk::hand_out(const FillDecision& decision, std::int64_t step, int ra
     const std::lock_guard lock(mutex_);
     Known& known = known_[decision.job];
     known.place = Place::running;
+    known.job.info.pinned = decision.configuration;
     line = nlohmann::json{{"step", step},
                           {"job", known.job.info.name},
                           {"rank", rank},
@@ -221,8 +222,13 @@ void FillClerk::hand_out(const FillDecision& decision, std::int64_t step, int ra
 void FillClerk::note(const JobOutcome& outcome) {
   const std::lock_guard lock(mutex_);
   Known& known = known_[outcome.job];
-  known.job.info.progress.reached(outcome.done);
-  owner_time_[known.job.info.owner] += outcome.fill_time;
+  FillJobInfo& info = known.job.info;
+  info.progress.reached(outcome.done);
+  for (const auto& [cost_class, time] : outcome.times) {
+    std::vector<ChunkTime>& times = info.configurations[static_cast<std::size_t>(info.pinned.value_or(0))].times;
+    if (cost_class >= 0 && cost_class < std::ssize(times)) times[static_cast<std::size_t>(cost_class)].measured(time);
+  }
+  owner_time_[info.owner] += outcome.fill_time;
   if (outcome.state == OutcomeState::over) known.place = Place::over;
 }
 

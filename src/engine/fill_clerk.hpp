@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/log.hpp"
@@ -40,6 +41,8 @@ struct JobOutcome {
   OutcomeState state = OutcomeState::running;
   std::int64_t done = 0;
   Nanoseconds fill_time{};  ///< since the last report
+  /// What its chunks took lately, by cost class; empty: not known.
+  std::vector<std::pair<int, Nanoseconds>> times{};
 };
 
 class FillClerk {

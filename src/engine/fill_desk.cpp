@@ -1,6 +1,7 @@
 #include "engine/fill_desk.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.hpp"
@@ -15,6 +16,9 @@ constexpr Nanoseconds kPlanning = std::chrono::seconds(60);  // of the deck's jo
 constexpr Nanoseconds kLoading = std::chrono::seconds(30);   // of a rank's first job
 /// Bubbles that nobody has measured yet: any stage that has some is as good as another.
 constexpr Nanoseconds kUnmeasured = std::chrono::seconds(1);
+constexpr int kLookAtCoverage = 16;   // steps
+constexpr double kWellCovered = 0.8;  // of the bubbles: beyond it no other job is looked for
+constexpr double kChanged = 0.1;      // of the bubbles: by so much another coverage is worth another meeting
 
 bool is_over(AssignedState state) {
   return state == AssignedState::finished || state == AssignedState::failed || state == AssignedState::quarantined;
@@ -32,10 +36,11 @@ BubbleCycle cycle_of(const json& all) {
   for (const json& b : all)
     cycle.push_back({b[0], static_cast<BubbleClass>(b[1].get<int>()), Nanoseconds{b[2].get<std::int64_t>()},
                      Bytes{b[3].get<std::int64_t>()}});
-  const bool measured = std::ranges::any_of(cycle, [](const BubbleBudget& b) { return b.length > Nanoseconds{0}; });
-  if (!measured)
-    for (BubbleBudget& b : cycle) b.length = kUnmeasured, b.memory = Bytes{INT64_MAX / 4};
   return cycle;
+}
+
+bool is_measured(const BubbleCycle& cycle) {
+  return std::ranges::any_of(cycle, [](const BubbleBudget& b) { return b.length > Nanoseconds{0}; });
 }
 
 double samples_of(const FillConfiguration& configuration) {
@@ -57,25 +62,50 @@ FillDesk::FillDesk(FillDeskSettings settings, ProcessLayout layout, RankGroup ra
       trace_(trace),
       log_(std::move(log)) {}
 
+std::vector<std::int32_t> FillDesk::jobs() const {
+  std::vector<std::int32_t> numbers;
+  for (const auto& member : fill_.crew().members())
+    if (member->job >= 0) numbers.push_back(member->job);
+  return numbers;
+}
+
 void FillDesk::open() {
   if (clerk_ != nullptr) clerk_->wait_for_plans(kPlanning);
   meet(0, kUnmeasured);
-  if (job_) {
-    const Nanoseconds until = now() + kLoading;
-    while (now() < until && fill_.worker().job().state == AssignedState::starting)
-      fill_.run_alone(std::chrono::milliseconds(10), job());
-    fill_.run_alone(settings_.alone, job());
-  }
+  const auto is_starting = [](const auto& member) {
+    return member->job >= 0 && member->worker->job().state == AssignedState::starting;
+  };
+  const Nanoseconds until = now() + kLoading;
+  while (now() < until && std::ranges::any_of(fill_.crew().members(), is_starting))
+    fill_.run_alone(std::chrono::milliseconds(10));
+  fill_.run_alone(settings_.alone);
 }
 
 void FillDesk::close() {
-  if (job_) fill_.run_alone(settings_.alone, job());
+  fill_.run_alone(settings_.alone);
   meet(0, kUnmeasured);
 }
 
 bool FillDesk::has_news() {
-  if (clerk_ != nullptr && clerk_->take_news()) return true;
-  return job_ && is_over(fill_.worker().job().state);
+  const bool clerk = clerk_ != nullptr && clerk_->take_news();
+  const bool over = std::ranges::any_of(fill_.crew().members(), [](const auto& member) {
+    return member->job >= 0 && is_over(member->worker->job().state);
+  });
+  return has_room() || clerk || over;
+}
+
+/// True when the jobs leave enough unused for another one, once for each state of affairs.
+bool FillDesk::has_room() {
+  const std::size_t jobs = fill_.crew().jobs();
+  if (jobs == 0 || jobs >= settings_.most_jobs || ++steps_ % kLookAtCoverage != 0) return false;
+  const FillFigures figures = fill_.figures();
+  const Nanoseconds bubbles = figures.bubbles - seen_.bubbles, chunks = figures.chunks - seen_.chunks;
+  seen_ = figures;
+  if (bubbles == Nanoseconds{0}) return false;
+  const double coverage = to_seconds(chunks) / to_seconds(bubbles);
+  if (coverage > kWellCovered || (told_coverage_ && std::abs(coverage - *told_coverage_) < kChanged)) return false;
+  told_coverage_ = coverage;
+  return true;
 }
 
 void FillDesk::meet(std::int64_t step, Nanoseconds step_time) {
@@ -85,42 +115,68 @@ void FillDesk::meet(std::int64_t step, Nanoseconds step_time) {
 }
 
 std::string FillDesk::tell_state() {
-  json state{{"cycle", cycle_json(fill_.cycle())}, {"job", job()}};
-  if (job_) {
-    const AssignedJob assigned = fill_.worker().job();
-    state["over"] = is_over(assigned.state);
-    state["done"] = assigned.done;
-    const Nanoseconds chunks = fill_.figures().chunks;
-    state["fill_ns"] = (chunks - std::exchange(told_, chunks)).count();
-    if (is_over(assigned.state)) job_.reset();
+  json jobs = json::array();
+  for (const std::int32_t number : this->jobs()) {
+    CrewMember& member = *fill_.crew().find(number);
+    const AssignedJob assigned = member.worker->job();
+    json times = json::array();
+    for (const auto& [cost_class, recent] : member.times) times.push_back({cost_class, recent.median().count()});
+    jobs.push_back({{"job", number},
+                    {"over", is_over(assigned.state)},
+                    {"done", assigned.done},
+                    {"fill_ns", std::exchange(member.fill_time, Nanoseconds{0}).count()},
+                    {"times", std::move(times)}});
+    if (is_over(assigned.state)) fill_.crew().release(number), told_coverage_.reset();
   }
-  return state.dump();
+  return json{{"cycle", cycle_json(fill_.cycle())}, {"jobs", std::move(jobs)}}.dump();
 }
 
-/// Rank 0. What the ranks said, then what each is to do: {"rank": {"job": n, "directory": "...", ...}}; null: drop it.
+/// Rank 0. What one rank said, as the scheduler sees it. Jobs to be taken back are left in `drop`, those that stay in
+/// `stay`.
+FillExecutor FillDesk::hear(int rank, const std::string& text, json& drop, std::vector<ClerkJob>& stay) {
+  const json state = json::parse(text);
+  FillExecutor executor;
+  executor.stage = layout_.stage_of({rank}).value;
+  executor.replica = layout_.replica_of({rank}).value;
+  executor.cycle = cycle_of(state["cycle"]);
+  executor.room = static_cast<int>(settings_.most_jobs);
+  if (!is_measured(executor.cycle)) {
+    for (BubbleBudget& b : executor.cycle) b.length = kUnmeasured, b.memory = Bytes{INT64_MAX / 4};
+    executor.room = 1;
+  }
+  for (const json& told : state["jobs"]) {
+    JobOutcome outcome{told["job"],
+                       told["over"] ? OutcomeState::over : OutcomeState::running,
+                       told["done"],
+                       Nanoseconds{told["fill_ns"].get<std::int64_t>()},
+                       {}};
+    for (const json& time : told["times"])
+      outcome.times.emplace_back(time[0].get<int>(), Nanoseconds{time[1].get<std::int64_t>()});
+    const std::optional<ClerkJob> job = clerk_->find(outcome.job);
+    if (outcome.state == OutcomeState::running && job && job->cancelled) {
+      outcome.state = OutcomeState::over;
+      drop.push_back(outcome.job);
+    }
+    clerk_->note(outcome);
+    if (outcome.state == OutcomeState::over) continue;
+    // What it leaves over is not known before its chunks are.
+    executor.room = outcome.times.empty() ? 0 : std::max(0, executor.room - 1);
+    if (const std::optional<ClerkJob> now_known = clerk_->find(outcome.job)) stay.push_back(*now_known);
+  }
+  return executor;
+}
+
+/// Rank 0. What each rank is to do: {"rank": {"drop": [numbers], "assign": [jobs]}}.
 std::string FillDesk::decide(const std::vector<std::string>& states, std::int64_t step, Nanoseconds step_time) {
   std::vector<FillExecutor> executors;
+  std::vector<std::vector<ClerkJob>> running(states.size());
   json orders = json::object();
   for (std::size_t rank = 0; rank < states.size(); ++rank) {
-    const json state = json::parse(states[rank]);
-    FillExecutor executor;
-    executor.stage = layout_.stage_of({static_cast<int>(rank)}).value;
-    executor.replica = layout_.replica_of({static_cast<int>(rank)}).value;
-    executor.cycle = cycle_of(state["cycle"]);
+    json drop = json::array();
+    FillExecutor executor = hear(static_cast<int>(rank), states[rank], drop, running[rank]);
     executor.step_time = step_time;
-    const std::int64_t number = state["job"];
-    if (number >= 0) {
-      const bool over = state["over"];
-      clerk_->note({number, over ? OutcomeState::over : OutcomeState::running, state["done"],
-                    Nanoseconds{state["fill_ns"].get<std::int64_t>()}});
-      const std::optional<ClerkJob> job = clerk_->find(number);
-      if (!over && job && job->cancelled) {
-        orders[std::to_string(rank)] = nullptr;
-        clerk_->note({number, OutcomeState::over, state["done"], {}});
-      } else if (!over) {
-        executor.room = 0;
-      }
-    }
+    for (const ClerkJob& job : running[rank]) executor.sharing.push_back(&job.info);
+    if (!drop.empty()) orders[std::to_string(rank)]["drop"] = std::move(drop);
     executors.push_back(std::move(executor));
   }
 
@@ -133,13 +189,14 @@ std::string FillDesk::decide(const std::vector<std::string>& states, std::int64_
     const FillConfiguration& configuration = job->info.configurations[static_cast<std::size_t>(decision.configuration)];
     clerk_->hand_out(decision, step, decision.executor);
     log_->info("fill job {} goes to rank {}: {}", job->info.name, decision.executor, decision.reason);
-    orders[std::to_string(decision.executor)] = {{"job", decision.job},
-                                                 {"name", job->info.name},
-                                                 {"kind", job->info.kind},
-                                                 {"directory", job->directory},
-                                                 {"configuration", configuration.name},
-                                                 {"chunks", configuration.chunks.size()},
-                                                 {"samples", samples_of(configuration)}};
+    orders[std::to_string(decision.executor)]["assign"].push_back({{"job", decision.job},
+                                                                   {"name", job->info.name},
+                                                                   {"kind", job->info.kind},
+                                                                   {"directory", job->directory},
+                                                                   {"configuration", configuration.name},
+                                                                   {"resident", configuration.resident.count},
+                                                                   {"chunks", configuration.chunks.size()},
+                                                                   {"samples", samples_of(configuration)}});
   }
   return orders.dump();
 }
@@ -148,20 +205,20 @@ void FillDesk::obey(const std::string& text) {
   const json orders = json::parse(text);
   const auto mine = orders.find(std::to_string(ranks_.rank));
   if (mine == orders.end()) return;
-  if (mine->is_null()) {
-    fill_.worker().drop();
-    job_.reset();
-    return;
+  told_coverage_.reset();
+  for (const json& number : mine->value("drop", json::array())) fill_.crew().release(number);
+  for (const json& job : mine->value("assign", json::array())) {
+    fill_.crew().assign({.number = job["job"],
+                         .directory = job["directory"],
+                         .configuration = job["configuration"],
+                         .resident = Bytes{job["resident"].get<std::int64_t>()}});
+    trace_.name_job({.job = job["job"],
+                     .name = job["name"],
+                     .kind = job["kind"],
+                     .configuration = job["configuration"],
+                     .chunks = job["chunks"],
+                     .samples = job["samples"]});
   }
-  job_ = (*mine)["job"].get<std::int64_t>();
-  told_ = fill_.figures().chunks;
-  fill_.worker().assign((*mine)["directory"], (*mine)["configuration"]);
-  trace_.name_job({.job = job(),
-                   .name = (*mine)["name"],
-                   .kind = (*mine)["kind"],
-                   .configuration = (*mine)["configuration"],
-                   .chunks = (*mine)["chunks"],
-                   .samples = (*mine)["samples"]});
 }
 
 }  // namespace pipefill

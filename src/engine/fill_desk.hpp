@@ -1,9 +1,13 @@
-// Which fill job runs on which rank. Rank 0's clerk knows the jobs, every rank knows its bubbles and its worker; where
-// one of them has news, all ranks meet between two steps: states go to rank 0, decisions come back.
+// Which fill jobs run on which rank. Rank 0's clerk knows the jobs, every rank knows its bubbles and its workers; where
+// one of them has news, all ranks meet between two steps: states go to rank 0, decisions come back. News is a job that
+// came, is over or is to be taken back, and a stage whose jobs leave much of its bubbles unused: more may share it.
 #pragma once
 
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "checkpoint/rank_group.hpp"
 #include "comm/process_layout.hpp"
@@ -13,9 +17,10 @@
 namespace pipefill {
 
 struct FillDeskSettings {
-  PolicySettings policy;
-  Nanoseconds alone{
-      100'000'000};  ///< how long a job runs with the main job absent, to learn what its chunks cost alone
+  PolicySettings policy{};
+  std::size_t most_jobs = 1;  ///< that share a stage, at most kMostSharing
+  /// How long a job runs with the main job absent, to learn what its chunks cost alone.
+  Nanoseconds alone{100'000'000};
 };
 
 class FillDesk {
@@ -33,12 +38,15 @@ class FillDesk {
   /// After the last step, all ranks: unfinished jobs run alone for a while, then rest.
   void close();
 
-  std::int32_t job() const { return job_ ? static_cast<std::int32_t>(*job_) : -1; }
+  /// Numbers of the jobs this rank has, in the order of their claim.
+  std::vector<std::int32_t> jobs() const;
   /// For the checkpoint's manifest; "{}" on other ranks than 0.
   std::string progress() { return clerk_ != nullptr ? clerk_->progress() : "{}"; }
 
  private:
+  bool has_room();
   std::string tell_state();
+  FillExecutor hear(int rank, const std::string& text, nlohmann::json& drop, std::vector<ClerkJob>& stay);
   std::string decide(const std::vector<std::string>& states, std::int64_t step, Nanoseconds step_time);
   void obey(const std::string& orders);
 
@@ -49,8 +57,11 @@ class FillDesk {
   BubbleFill& fill_;
   Trace& trace_;
   Log log_;
-  std::optional<std::int64_t> job_;
-  Nanoseconds told_{};  ///< fill time that the clerk knows of
+
+  // For has_room: coverage is looked at over so many steps at a time.
+  int steps_ = 0;
+  FillFigures seen_;
+  std::optional<double> told_coverage_;  ///< since the jobs last changed
 };
 
 }  // namespace pipefill

@@ -16,11 +16,11 @@ std::unique_ptr<FillClerk> hire_clerk(const FillClerkSettings& settings, const R
 FillSession::FillSession(const FillSettings& settings, const FillClerkSettings& clerk, const Program& program,
                          RankGroup ranks, RankServices& services)
     : clerk_(hire_clerk(clerk, ranks, services.log)),
-      worker_(settings.worker, services.log),
-      bubbles_(settings.bubbles, program, worker_, services.trace),
+      crew_(settings.worker, services.log),
+      bubbles_(settings.bubbles, program, crew_, services.trace),
       desk_(settings.desk, services.layout, ranks, clerk_.get(), bubbles_, services.trace, services.log) {
   const std::vector<std::string> jobs = ranks.gather(clerk_ != nullptr && clerk_->has_jobs() ? "jobs" : "");
-  if (!jobs.front().empty()) worker_.start();  // the rank is small yet
+  if (!jobs.front().empty()) crew_.start();  // the rank is small yet
   services.fill = &bubbles_;
   services.desk = &desk_;
 }

@@ -28,7 +28,7 @@ class FillSession {
 
  private:
   std::unique_ptr<FillClerk> clerk_;
-  Supervisor worker_;
+  FillCrew crew_;
   BubbleFill bubbles_;
   FillDesk desk_;
 };

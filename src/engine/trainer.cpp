@@ -108,7 +108,7 @@ TrainingResult Trainer::run() {
 Control Trainer::train_step() {
   const std::int64_t step = state_.step + 1;
   spans_.set_step(step);
-  if (services_.fill != nullptr) services_.fill->begin_step(step, services_.desk->job());
+  if (services_.fill != nullptr) services_.fill->begin_step(step);
   std::int64_t word = 0;
   Request agreement = services_.transport.all_reduce_max(my_wishes().encode(), word);
   update_.begin_step(step);

@@ -57,10 +57,17 @@ class Assignment {
         now_(now),
         weights_(weights_of(settings.policy, settings)),
         waiting_(queue.size(), true),
-        outlooks_(executors_.size(), std::vector<Outlook>(queue.size())) {
+        outlooks_(executors_.size(), std::vector<Outlook>(queue.size())),
+        whole_cycle_(executors_.size(), Nanoseconds{0}),
+        shared_(executors_.size(), false) {
     for (const auto& [owner, time] : owner_time) owner_seconds_[owner] = to_seconds(time);
     for (const FillJobInfo* job : queue) longest_wait_ = std::max(longest_wait_, to_seconds(now - job->arrival));
-    for (std::size_t e = 0; e < executors_.size(); ++e) look(e);
+    for (std::size_t e = 0; e < executors_.size(); ++e) {
+      for (const BubbleBudget& bubble : executors_[e].cycle) whole_cycle_[e] += usable(bubble, plan_);
+      for (const FillJobInfo* job : executors_[e].sharing)
+        if (executors_[e].room > 0) leave_over(e, *job);
+      look(e);
+    }
   }
 
   std::vector<FillDecision> operator()() {
@@ -79,7 +86,9 @@ class Assignment {
     for (std::size_t j = 0; j < queue_.size(); ++j) {
       if (!waiting_[j]) continue;
       const CycleRate rate = best_rate(*queue_[j], executors_[e].cycle, plan_);
-      if (rate.used == Nanoseconds{0}) {
+      const bool too_little =
+          shared_[e] && rate.cycles > 1 && to_seconds(rate.used) < settings_.least_share * to_seconds(whole_cycle_[e]);
+      if (rate.used == Nanoseconds{0} || too_little) {
         outlooks_[e][j] = {};
         continue;
       }
@@ -201,7 +210,7 @@ class Assignment {
     for (const std::size_t e : shards) {
       executors_[e].busy += from_seconds(outlooks_[e][j].seconds / count);
       --executors_[e].room;
-      if (executors_[e].room > 0) leave_over(e, *queue_[j]);
+      if (executors_[e].room > 0) leave_over(e, *queue_[j]), look(e);
     }
   }
 
@@ -216,7 +225,7 @@ class Assignment {
       cycle[i].length -= plan.bubbles[i].used();
       cycle[i].memory -= resident;
     }
-    look(e);
+    shared_[e] = true;
   }
 
   std::string why(std::size_t e, std::size_t j, const Standing& standing, int fitting, int unfit) const {
@@ -248,6 +257,8 @@ class Assignment {
   std::map<std::string, double> owner_seconds_;
   std::vector<char> waiting_;                   ///< by job: not yet placed
   std::vector<std::vector<Outlook>> outlooks_;  ///< by executor, by job
+  std::vector<Nanoseconds> whole_cycle_;        ///< by executor: usable time, whoever uses it
+  std::vector<char> shared_;                    ///< by executor: has a job
   std::vector<double> shortest_of_job_;         ///< seconds, smallest over the executors
   double shortest_ = kNever;                    ///< of all jobs
   double last_end_ = 0;                         ///< seconds until the last executor is free

@@ -35,6 +35,9 @@ struct PolicySettings {
   Nanoseconds ageing{600'000'000'000};
   /// A job is split only if that brings its end to this share of what one executor would take, or less.
   double split_gain = 0.9;
+  /// A job joins those that run on an executor only if it finds room there for this share of the cycle, or for all
+  /// that is left of it.
+  double least_share = 0.1;
   Nanoseconds shard_start{2'000'000'000};  ///< what each shard costs before its first chunk (loading a model, ...)
 };
 
@@ -46,6 +49,7 @@ struct FillExecutor {
   Nanoseconds step_time{};  ///< of the main job: how long one cycle takes
   Nanoseconds busy{};       ///< until its present jobs are finished; zero for none
   int room = 1;             ///< jobs it takes now; 0 when it is fully taken. More than 1: they share the cycle
+  std::vector<const FillJobInfo*> sharing{};  ///< run there, first claim first: others get what they leave over
 };
 
 struct FillDecision {

@@ -18,7 +18,7 @@ namespace pipefill {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x6c6c69666570'6970;  // "pipefill"
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 constexpr const char* kName = "channel of a fill worker";
 
 static_assert(std::is_trivially_copyable_v<JobReport> && std::is_trivially_copyable_v<ChunkRecord>);
@@ -61,6 +61,8 @@ struct ChannelBlock {
   std::atomic<std::uint32_t> command_answered{0};
   std::atomic<std::int64_t> done{0};
   std::atomic<std::int64_t> chunk_began_ns{0};
+  std::atomic<std::int64_t> next_budget_ns{-1};  ///< -1: unknown
+  std::atomic<std::int64_t> next_memory_bytes{0};
   std::atomic<std::int32_t> program_group{0};
   std::atomic<std::uint64_t> reports_written{0};
   std::atomic<std::uint64_t> records_written{0};
@@ -159,6 +161,12 @@ Nanoseconds WorkerChannel::chunk_began() const {
   return Nanoseconds{block_->chunk_began_ns.load(std::memory_order_acquire)};
 }
 
+std::optional<NextChunk> WorkerChannel::next_chunk() const {
+  const std::int64_t budget = block_->next_budget_ns.load(std::memory_order_acquire);
+  if (budget < 0) return std::nullopt;
+  return NextChunk{Nanoseconds{budget}, Bytes{block_->next_memory_bytes.load(std::memory_order_relaxed)}};
+}
+
 std::uint32_t WorkerChannel::ticket() const { return block_->news.load(std::memory_order_acquire); }
 FutexWake WorkerChannel::wait_news(std::uint32_t ticket, Nanoseconds timeout) const {
   return futex_wait(block_->news, ticket, timeout);
@@ -199,6 +207,7 @@ void WorkerChannel::reset_worker() {
   block_->phase.store(static_cast<std::uint32_t>(WorkerPhase::starting), std::memory_order_relaxed);
   block_->program_group.store(0, std::memory_order_relaxed);
   block_->chunk_began_ns.store(0, std::memory_order_relaxed);
+  block_->next_budget_ns.store(-1, std::memory_order_relaxed);
   block_->command_answered.store(block_->command_sequence.load(std::memory_order_acquire), std::memory_order_release);
   const std::uint64_t granted = block_->grant_sequence.load(std::memory_order_acquire);
   block_->parked_ns.store(now().count(), std::memory_order_relaxed);
@@ -263,6 +272,11 @@ void WorkerChannel::record(const ChunkRecord& record) {
 void WorkerChannel::set_done(std::int64_t done) { block_->done.store(done, std::memory_order_release); }
 void WorkerChannel::set_chunk_began(Nanoseconds start) {
   block_->chunk_began_ns.store(start.count(), std::memory_order_release);
+}
+
+void WorkerChannel::set_next_chunk(const std::optional<NextChunk>& next) {
+  if (next) block_->next_memory_bytes.store(next->memory.count, std::memory_order_relaxed);
+  block_->next_budget_ns.store(next ? next->budget.count() : -1, std::memory_order_release);
 }
 
 void WorkerChannel::park(std::uint64_t sequence, ParkReason reason, WorkerPhase phase) {

@@ -80,6 +80,12 @@ struct OpenGrant {
   Bytes memory{0};
 };
 
+/// What the worker expects of the chunk it would run next: time (judged by the rule of the strategy) and memory.
+struct NextChunk {
+  Nanoseconds budget{0};
+  Bytes memory{0};
+};
+
 inline constexpr Nanoseconds kNoDeadline{INT64_MAX};
 inline constexpr std::size_t kChannelRecords = 4096;
 
@@ -119,6 +125,8 @@ class WorkerChannel {
   WorkerPhase phase() const;
   std::int64_t done() const;        ///< finished chunks of the assigned job
   Nanoseconds chunk_began() const;  ///< start of the chunk that runs now; 0: none runs
+  /// Of a parked worker; none: not known, it has to be woken to say.
+  std::optional<NextChunk> next_chunk() const;
 
   /// The word that changes at every chunk end, parking and answer; take it before looking, then sleep on it.
   std::uint32_t ticket() const;
@@ -157,6 +165,7 @@ class WorkerChannel {
   void record(const ChunkRecord& record);
   void set_done(std::int64_t done);
   void set_chunk_began(Nanoseconds start);
+  void set_next_chunk(const std::optional<NextChunk>& next);
   void park(std::uint64_t sequence, ParkReason reason, WorkerPhase phase);
   void write_report(const JobReport& report);
   Nanoseconds stopped_time() const;

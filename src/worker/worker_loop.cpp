@@ -201,6 +201,7 @@ void WorkerLoop::unload(JobStatus status) {
     }
   }
   channel_.set_program_group(0);
+  channel_.set_next_chunk(std::nullopt);
   loaded_.reset();
   if (options_.is == WorkerIs::process) kill_descendants(::getpid());  // a job's processes end with it
 }
@@ -240,10 +241,12 @@ ParkReason WorkerLoop::hindrance(const OpenGrant& grant) {
   if (!has_work()) return ParkReason::job_ended;
   if (!channel_.room_for_record()) return ParkReason::records_full;
   const pipefill_fill_chunk& chunk = loaded_->run->next();
+  const Nanoseconds time = loaded_->times.predict(chunk);
+  const bool measured = loaded_->times.measured(chunk);
+  if (measured) channel_.set_next_chunk(NextChunk{rule_.budget(time), Bytes{chunk.memory_bytes}});
   if (Bytes{chunk.memory_bytes} > grant.memory) return ParkReason::memory;
-  if (grant.deadline == kNoDeadline || rule_.fits(loaded_->times.predict(chunk), now(), grant.deadline))
-    return ParkReason::none;
-  if (loaded_->times.measured(chunk) || ++loaded_->in_vain < kGrantsInVain) return ParkReason::deadline;
+  if (grant.deadline == kNoDeadline || rule_.fits(time, now(), grant.deadline)) return ParkReason::none;
+  if (measured || ++loaded_->in_vain < kGrantsInVain) return ParkReason::deadline;
   loaded_->in_vain = 0;
   return ParkReason::none;
 }
@@ -268,6 +271,7 @@ void WorkerLoop::run_chunk(const OpenGrant& grant) {
   const Nanoseconds cpu = cpu_time(), stopped = channel_.stopped_time(), start = now();
   // A program has no chunk whose end could be missed.
   if (!run.is_command()) channel_.set_chunk_began(start);
+  channel_.set_next_chunk(std::nullopt);  // the one behind it is looked at when this one is over
   std::int32_t result = PIPEFILL_FILL_FAILED;
   const auto close = [&](ChunkOutcome outcome) {
     Nanoseconds end = now();

@@ -1,6 +1,9 @@
 // engine/bubble_fill: what a rank records of its worker's chunks, and when it lets the worker run at all.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+
 #include "fill_fixture.hpp"
 
 namespace pipefill::testing {
@@ -27,7 +30,9 @@ struct Part {
 /// The test is the worker: it says what chunks it ran and when.
 class Recording : public FillTest {
  protected:
-  Recording() : supervisor_(worker(), make_null_log()), worker_(supervisor_.channel().share()) {}
+  Recording() : crew_(worker(), make_null_log()), worker_(crew_.members()[0]->worker->channel().share()) {
+    crew_.assign({.number = 7, .directory = job_directory("a", "chunks: 100"), .configuration = ""});
+  }
 
   BubbleFillSettings settings() const {
     BubbleFillSettings s;
@@ -35,8 +40,8 @@ class Recording : public FillTest {
     return s;
   }
   void step(BubbleFill& fill, std::int64_t number, std::initializer_list<std::pair<std::int64_t, std::int64_t>> bubbles,
-            std::initializer_list<ChunkRecord> chunks, int job = 7) {
-    fill.begin_step(number, job);
+            std::initializer_list<ChunkRecord> chunks) {
+    fill.begin_step(number);
     int position = 0;
     for (const auto& [begin, arrival] : bubbles) {
       fill.record(position, Nanoseconds{begin}, Nanoseconds{arrival}, kMemory);
@@ -60,14 +65,14 @@ class Recording : public FillTest {
     return found;
   }
 
-  Supervisor supervisor_;
-  WorkerChannel worker_;
+  FillCrew crew_;
+  WorkerChannel worker_;  ///< the worker's side
 };
 
 constexpr EventKind kFill = EventKind::fill, kOverrun = EventKind::overrun;
 
 TEST_F(Recording, AChunkIsSplitAtTheEndsOfItsBubbles) {
-  BubbleFill fill(settings(), kProgram, supervisor_, trace());
+  BubbleFill fill(settings(), kProgram, crew_, trace());
   step(fill, 1, {{100, 200}, {300, 400}}, {chunk(0, 110, 150), chunk(1, 150, 350), chunk(2, 360, 450)});
   EXPECT_EQ(parts(), (std::vector<Part>{{kFill, 0, 110, 150, 3},
                                         {kFill, 0, 150, 200},
@@ -80,7 +85,7 @@ TEST_F(Recording, AChunkIsSplitAtTheEndsOfItsBubbles) {
 }
 
 TEST_F(Recording, TimeStoppedHardIsNoOverrun) {
-  BubbleFill fill(settings(), kProgram, supervisor_, trace());
+  BubbleFill fill(settings(), kProgram, crew_, trace());
   // Stopped 20 after the arrival, let go on 80 later.
   step(fill, 1, {{100, 200}, {300, 400}}, {chunk(1, 150, 350, 80)});
   std::int64_t inside = 0, overrun = 0;
@@ -90,24 +95,24 @@ TEST_F(Recording, TimeStoppedHardIsNoOverrun) {
 }
 
 TEST_F(Recording, AChunkThatBeganInTheLastStepCountsInBoth) {
-  BubbleFill fill(settings(), kProgram, supervisor_, trace());
+  BubbleFill fill(settings(), kProgram, crew_, trace());
   step(fill, 1, {{100, 200}, {300, 400}}, {});
   step(fill, 2, {{1100, 1200}, {1300, 1400}}, {chunk(5, 380, 1150, 700)});
   EXPECT_EQ(parts(), (std::vector<Part>{{kFill, 2, 380, 400}, {kOverrun, -1, 400, 400}, {kFill, 0, 1100, 1150, 3}}));
 }
 
 TEST_F(Recording, AnInterruptedChunkFinishesNoCostClass) {
-  BubbleFill fill(settings(), kProgram, supervisor_, trace());
+  BubbleFill fill(settings(), kProgram, crew_, trace());
   step(fill, 1, {{100, 200}, {300, 400}}, {chunk(0, 110, 150, 0, ChunkOutcome::interrupted)});
   EXPECT_EQ(parts(), (std::vector<Part>{{kFill, 0, 110, 150, -1}}));
 }
 
 TEST_F(Recording, EventsSayWhichJobAndStep) {
-  BubbleFill fill(settings(), kProgram, supervisor_, trace());
-  step(fill, 4, {{100, 200}, {300, 400}}, {chunk(9, 110, 150)}, 12);
+  BubbleFill fill(settings(), kProgram, crew_, trace());
+  step(fill, 4, {{100, 200}, {300, 400}}, {chunk(9, 110, 150)});
   const CollectingSink sink = recorded();
   ASSERT_EQ(sink.event_rows.size(), 1U);
-  EXPECT_EQ(sink.event_rows[0].job, 12);
+  EXPECT_EQ(sink.event_rows[0].job, 7);
   EXPECT_EQ(sink.event_rows[0].step, 4);
   EXPECT_EQ(sink.event_rows[0].fill_chunk, 9);
 }
@@ -115,7 +120,7 @@ TEST_F(Recording, EventsSayWhichJobAndStep) {
 TEST_F(Recording, OnlyFilledStepsCountInTheFigures) {
   BubbleFillSettings s = settings();
   s.audit = {.first_step = 2, .block = 1, .audit = 0.5};  // step 1 measures; from then on every second one is filled
-  BubbleFill fill(s, kProgram, supervisor_, trace());
+  BubbleFill fill(s, kProgram, crew_, trace());
   for (int number = 1; number <= 5; ++number) step(fill, number, {{100, 200}, {300, 400}}, {});
   int filled = 0;
   for (int number = 2; number <= 5; ++number) filled += fill.audit(number).mode == StepMode::filled ? 1 : 0;
@@ -127,10 +132,10 @@ TEST_F(Recording, TheGuardRisesWithTheSlowdownAndTheCycleIsSoldLess) {
   BubbleFillSettings s = settings();
   s.audit = {.first_step = 2, .block = 1, .audit = 0.5};
   s.guard.start = Nanoseconds{1000};
-  BubbleFill fill(s, kProgram, supervisor_, trace());
+  BubbleFill fill(s, kProgram, crew_, trace());
   const Nanoseconds before = usable(BubbleBudget{.length = 1ms}, fill.plan_settings());
   for (int number = 1; number <= 30; ++number) {
-    fill.begin_step(number, 7);
+    fill.begin_step(number);
     fill.record(0, Nanoseconds{0}, 1ms, kMemory);
     fill.record(2, 2ms, 3ms, kMemory);
     fill.end_step(fill.step_is_filled() ? 11ms : 10ms);  // 10 % slower, 1 % is promised
@@ -145,9 +150,9 @@ TEST_F(Recording, TheGuardRisesWithTheSlowdownAndTheCycleIsSoldLess) {
 TEST_F(Recording, AGuardThatHoldsStays) {
   BubbleFillSettings s = settings();
   s.audit = {.first_step = 2, .block = 1, .audit = 0.5};
-  BubbleFill fill(s, kProgram, supervisor_, trace());
+  BubbleFill fill(s, kProgram, crew_, trace());
   for (int number = 1; number <= 30; ++number) {
-    fill.begin_step(number, 7);
+    fill.begin_step(number);
     fill.record(0, Nanoseconds{0}, 1ms, kMemory);
     fill.record(2, 2ms, 3ms, kMemory);
     fill.end_step(10ms);
@@ -158,40 +163,40 @@ TEST_F(Recording, AGuardThatHoldsStays) {
 /// A worker that really runs, as a thread of this process.
 class Granting : public FillTest {
  protected:
-  Granting() : supervisor_(worker(), make_null_log()) {
-    directory_ = job_directory("a", "chunks: 100000, chunk_us: 200");
-    supervisor_.assign(directory_, "");
-    [this] { ASSERT_TRUE(eventually([&] { return supervisor_.job().state == AssignedState::ready; })); }();
+  Granting() : crew_(worker(), make_null_log()) { add(7, "chunks: 100000, chunk_us: 200"); }
+  void add(int number, const std::string& with) {
+    crew_.assign({.number = number, .directory = job_directory("job-" + std::to_string(number), with)});
+    ASSERT_TRUE(eventually([&] { return member(number).worker->job().state == AssignedState::ready; }));
   }
+  CrewMember& member(int number) { return *crew_.find(number); }
   static BubbleFillSettings settings() {
     BubbleFillSettings s;
     s.audit = {.first_step = 2, .block = 1, .audit = 0};
     s.guard.start = Nanoseconds{0};
     return s;
   }
-  /// One step with a bubble of 10 ms at each position; what was sold of it in all.
-  Nanoseconds step(BubbleFill& fill, std::int64_t number) {
+  /// One step with a bubble of these lengths at each position; what was sold of it in all.
+  Nanoseconds step(BubbleFill& fill, std::int64_t number, Nanoseconds first = 10ms, Nanoseconds second = 10ms) {
     Nanoseconds sold{0};
-    fill.begin_step(number, 7);
+    fill.begin_step(number);
     for (const int position : {0, 2}) {
-      const Nanoseconds begin = now();
+      const Nanoseconds begin = now(), length = position == 0 ? first : second;
       Pause& pause = fill.enter(position, begin, kMemory);
       pause.begin();
-      while (now() < begin + 10ms) pause.pause();
+      while (now() < begin + length) pause.pause();
       fill.leave();
-      sold += fill.record(position, begin, begin + 10ms, kMemory);
+      sold += fill.record(position, begin, begin + length, kMemory);
     }
-    fill.end_step(20ms);
+    fill.end_step(first + second);
     return sold;
   }
-  std::int64_t done() { return supervisor_.job().done; }
+  std::int64_t done(int number = 7) { return member(number).worker->job().done; }
 
-  Supervisor supervisor_;
-  std::string directory_;
+  FillCrew crew_;
 };
 
 TEST_F(Granting, NothingRunsBeforeBubblesAreMeasuredThenInThemOnly) {
-  BubbleFill fill(settings(), kProgram, supervisor_, trace());
+  BubbleFill fill(settings(), kProgram, crew_, trace());
   EXPECT_EQ(step(fill, 1), Nanoseconds{0});
   EXPECT_EQ(done(), 0);
   Nanoseconds sold{0};
@@ -213,7 +218,7 @@ TEST_F(Granting, NothingRunsBeforeBubblesAreMeasuredThenInThemOnly) {
 TEST_F(Granting, AnUnfilledStepRunsNothing) {
   BubbleFillSettings s = settings();
   s.audit.audit = 0.5;
-  BubbleFill fill(s, kProgram, supervisor_, trace());
+  BubbleFill fill(s, kProgram, crew_, trace());
   step(fill, 1);
   for (int number = 2; number <= 9; ++number) {
     const std::int64_t before = done();
@@ -228,17 +233,18 @@ TEST_F(Granting, AnUnfilledStepRunsNothing) {
 }
 
 TEST_F(Granting, WithoutAJobAStepIsNotFilled) {
-  BubbleFill fill(settings(), kProgram, supervisor_, trace());
+  BubbleFill fill(settings(), kProgram, crew_, trace());
   step(fill, 1);
-  fill.begin_step(2, -1);
-  EXPECT_FALSE(fill.step_is_filled());
-  fill.begin_step(3, 7);
+  fill.begin_step(2);
   EXPECT_TRUE(fill.step_is_filled());
+  crew_.release(7);
+  fill.begin_step(3);
+  EXPECT_FALSE(fill.step_is_filled());
 }
 
 TEST_F(Granting, AloneItsChunksAreRecordedAsExclusive) {
-  BubbleFill fill(settings(), kProgram, supervisor_, trace());
-  fill.run_alone(50ms, 7);
+  BubbleFill fill(settings(), kProgram, crew_, trace());
+  fill.run_alone(50ms);
   const std::int64_t chunks = done();
   EXPECT_GT(chunks, 5);
   std::int64_t exclusive = 0;
@@ -251,11 +257,81 @@ TEST_F(Granting, AloneItsChunksAreRecordedAsExclusive) {
   EXPECT_GE(exclusive, chunks - 1);
 }
 
+/// Chunk time of each job, by slot.
+std::map<std::pair<int, int>, std::int64_t> fill_by_job_and_slot(const CollectingSink& sink) {
+  std::map<std::pair<int, int>, std::int64_t> sums;
+  for (const EventRow& row : sink.event_rows)
+    if (static_cast<EventKind>(row.kind) == EventKind::fill) sums[{row.job, row.slot}] += row.end_ns - row.start_ns;
+  return sums;
+}
+
+TEST_F(Granting, WhatOneJobLeavesOverAnotherTakes) {
+  // The first one's chunks are too long for the second bubble.
+  crew_.release(7);
+  add(1, "chunks: 100000, chunk_us: 6000");
+  add(2, "chunks: 100000, chunk_us: 300");
+  BubbleFill fill(settings(), kProgram, crew_, trace());
+  fill.run_alone(20ms);  // measured
+  step(fill, 1, 20ms, 4ms);
+  const std::int64_t long_before = done(1), short_before = done(2);
+  for (int number = 2; number <= 11; ++number) step(fill, number, 20ms, 4ms);
+  EXPECT_GE(done(1) - long_before, 10);
+  EXPECT_GE(done(2) - short_before, 40);
+  auto sums = fill_by_job_and_slot(recorded());
+  EXPECT_GT((sums[{1, 0}]), 10 * 6'000'000) << "the first one has the first claim on the long bubble";
+  EXPECT_GT((sums[{1, 0}]), (sums[{2, 0}])) << "it still takes most of it";
+  EXPECT_LT((sums[{1, 2}]), 10'000'000) << "the short bubble is no place for it";
+  EXPECT_GT((sums[{2, 2}]), 10'000'000) << "the second one has it";
+  EXPECT_GT(crew_.find(1)->fill_time, 60ms);
+  EXPECT_GT(crew_.find(2)->fill_time, 10ms);
+}
+
+TEST_F(Granting, OneAfterTheOtherNeverTwoAtOnce) {
+  add(2, "chunks: 100000, chunk_us: 300");
+  BubbleFill fill(settings(), kProgram, crew_, trace());
+  fill.run_alone(20ms);
+  for (int number = 1; number <= 10; ++number) step(fill, number);
+  std::vector<std::pair<std::int64_t, std::int64_t>> spans;
+  for (const EventRow& row : recorded().event_rows)
+    if (is_fill_work(static_cast<EventKind>(row.kind))) spans.emplace_back(row.start_ns, row.end_ns);
+  std::ranges::sort(spans);
+  ASSERT_GT(spans.size(), 50U);
+  for (std::size_t i = 1; i < spans.size(); ++i) EXPECT_LE(spans[i - 1].second, spans[i].first) << i;
+}
+
+TEST_F(Granting, WhenTheFirstIsOverTheSecondMovesUp) {
+  crew_.release(7);
+  add(1, "chunks: 3, chunk_us: 100");
+  add(2, "chunks: 100000, chunk_us: 300");
+  BubbleFill fill(settings(), kProgram, crew_, trace());
+  for (int number = 1; number <= 4; ++number) step(fill, number);
+  EXPECT_TRUE(eventually([&] { return member(1).worker->job().state == AssignedState::finished; }));
+  crew_.release(1);
+  EXPECT_EQ(crew_.jobs(), 1U);
+  EXPECT_EQ(crew_.members()[0]->job, 2);
+  const std::int64_t before = done(2);
+  for (int number = 5; number <= 8; ++number) step(fill, number);
+  EXPECT_GT(done(2) - before, 20);
+  add(3, "chunks: 100000, chunk_us: 300");
+  EXPECT_EQ(crew_.members().size(), 2U) << "a worker without a job is used again";
+}
+
+TEST_F(Granting, TheStatesOfAllJobsCountAgainstTheMemory) {
+  crew_.release(7);
+  crew_.assign({.number = 1,
+                .directory = job_directory("big", "chunks: 100000, chunk_us: 200"),
+                .resident = Bytes{kMemory.count - (1 << 19)}});
+  ASSERT_TRUE(eventually([&] { return member(1).worker->job().state == AssignedState::ready; }));
+  BubbleFill fill(settings(), kProgram, crew_, trace());
+  for (int number = 1; number <= 5; ++number) step(fill, number);  // a chunk needs 1 MiB
+  EXPECT_EQ(done(1), 0);
+}
+
 TEST_F(Granting, AnUngatedStrategyRunsAllStepLongAndPausesBetween) {
   BubbleFillSettings s = settings();
   s.strategy.strategy = FillStrategy::naive;
-  BubbleFill fill(s, kProgram, supervisor_, trace());
-  fill.begin_step(2, 7);
+  BubbleFill fill(s, kProgram, crew_, trace());
+  fill.begin_step(2);
   EXPECT_TRUE(eventually([&] { return done() > 10; })) << "no bubble is needed";
   fill.pause_work();
   const std::int64_t chunks = done();

@@ -19,16 +19,17 @@ constexpr Bytes kMemory{1 << 30};
 /// One rank with all that filling needs, and steps of one bubble of 5 ms.
 class Rank {
  public:
-  Rank(Transport& transport, FillClerk* clerk, SupervisorSettings worker, Trace& trace)
-      : supervisor_(std::move(worker), make_null_log()),
+  Rank(Transport& transport, FillClerk* clerk, SupervisorSettings worker, Trace& trace, std::size_t most_jobs)
+      : crew_(std::move(worker), make_null_log()),
         waiter_(ProcessLayout{transport.size(), 1}, transport.rank(), {}),
-        fill_(bubbles(), kProgram, supervisor_, trace),
-        desk_({.policy = {}, .alone = 5ms}, {transport.size(), 1}, ranks_over(transport, waiter_), clerk, fill_, trace,
-              make_null_log()),
+        fill_(bubbles(), kProgram, crew_, trace),
+        desk_({.most_jobs = most_jobs, .alone = 5ms}, {transport.size(), 1}, ranks_over(transport, waiter_), clerk,
+              fill_, trace, make_null_log()),
         transport_(transport) {}
 
   FillDesk& desk() { return desk_; }
-  Supervisor& worker() { return supervisor_; }
+  FillCrew& crew() { return crew_; }
+  bool has_job() const { return !desk_.jobs().empty(); }
   bool any_news() {
     std::int64_t word = desk_.has_news() ? 1 : 0;
     Request request = transport_.all_reduce_max(word, word);
@@ -37,7 +38,7 @@ class Rank {
   }
   /// One step, and a meeting if somebody has news.
   void step() {
-    fill_.begin_step(++step_, desk_.job());
+    fill_.begin_step(++step_);
     const Nanoseconds begin = now();
     Pause& pause = fill_.enter(0, begin, kMemory);
     pause.begin();
@@ -67,7 +68,7 @@ class Rank {
     s.wait = WaitMethod::sleep;
     return s;
   }
-  Supervisor supervisor_;
+  FillCrew crew_;
   Waiter waiter_;
   BubbleFill fill_;
   FillDesk desk_;
@@ -86,10 +87,11 @@ class Desk : public FillTest {
             FillClerkSettings{.run_directory = run_directory(), .deck_jobs = jobs, .look_every = 10ms},
             make_null_log());
       Trace none;
-      Rank rank(transport, clerk.get(), worker(), transport.rank().value == 0 ? trace() : none);
+      Rank rank(transport, clerk.get(), worker(), transport.rank().value == 0 ? trace() : none, most_jobs_);
       body(rank, clerk.get());
     });
   }
+  std::size_t most_jobs_ = 1;
   std::vector<nlohmann::json> decisions() const {
     std::vector<nlohmann::json> lines;
     std::istringstream text(content(run_directory() + "/fill/decisions.jsonl"));
@@ -105,7 +107,7 @@ TEST_F(Desk, GivesEveryRankAJobAndTheNextWhenOneIsOver) {
   std::atomic<int> first_round{0};
   on_two_ranks(jobs, [&](Rank& rank, FillClerk* clerk) {
     rank.desk().open();
-    if (rank.desk().job() >= 0) ++first_round;
+    if (rank.has_job()) ++first_round;
     const bool all_over = rank.steps_until([&] {
       return clerk == nullptr || (clerk->waiting().empty() && nlohmann::json::parse(clerk->progress())["c"]["over"]);
     });
@@ -138,14 +140,14 @@ TEST_F(Desk, HasNewsOnlyWhenSomethingIsOver) {
 TEST_F(Desk, ACancelledJobIsTakenBack) {
   on_two_ranks({job_file("a", "chunks: 1000000, chunk_us: 100")}, [&](Rank& rank, FillClerk* clerk) {
     rank.desk().open();
-    const bool had = rank.desk().job() >= 0;
+    const bool had = rank.has_job();
     if (clerk != nullptr) {
       FillQueue queue(run_directory(), {});
       queue.cancel(queue.find("a"));
     }
-    EXPECT_TRUE(rank.steps_until([&] { return rank.desk().job() < 0; }));
+    EXPECT_TRUE(rank.steps_until([&] { return !rank.has_job(); }));
     if (had) {
-      EXPECT_EQ(rank.worker().job().state, AssignedState::none);
+      EXPECT_EQ(rank.crew().members()[0]->worker->job().state, AssignedState::none);
     }
     EXPECT_TRUE(rank.steps_until([&] { return status("a") == JobStatus::cancelled; }));
     rank.desk().close();
@@ -157,12 +159,12 @@ TEST_F(Desk, AFailingJobIsRetriedOnItsRankThenLetGoAndNotGivenOutAgain) {
     rank.desk().open();
     bool waited = false;
     const bool gone = rank.steps_until([&] {
-      waited |= rank.desk().job() >= 0 && rank.worker().job().state == AssignedState::waiting;
-      return rank.desk().job() < 0 && (clerk == nullptr || nlohmann::json::parse(clerk->progress())["bad"]["over"]);
+      waited |= rank.has_job() && rank.crew().members()[0]->worker->job().state == AssignedState::waiting;
+      return !rank.has_job() && (clerk == nullptr || nlohmann::json::parse(clerk->progress())["bad"]["over"]);
     });
     EXPECT_TRUE(gone);
     for (int i = 0; i < 5; ++i) rank.step();
-    EXPECT_LT(rank.desk().job(), 0);
+    EXPECT_FALSE(rank.has_job());
     rank.desk().close();
   });
   EXPECT_EQ(decisions().size(), 1U) << "three tries, one decision";
@@ -170,6 +172,40 @@ TEST_F(Desk, AFailingJobIsRetriedOnItsRankThenLetGoAndNotGivenOutAgain) {
   EXPECT_EQ(state.status, JobStatus::quarantined);
   EXPECT_EQ(state.failures, 3);
   EXPECT_EQ(state.done, 2);
+}
+
+TEST_F(Desk, WhatLeavesMuchUnusedIsJoinedByAnother) {
+  most_jobs_ = 2;
+  // Bubbles of 5 ms; two chunks of 3 ms never lie in one. Four jobs for two ranks, and each rank has room for two.
+  std::vector<std::string> jobs;
+  for (const char* name : {"a", "b"}) jobs.push_back(job_file(name, "chunks: 1000000, chunk_us: 3000"));
+  for (const char* name : {"c", "d"})
+    jobs.push_back(job_file(name, "chunks: 1000000, chunk_us: 100", "priority: -5\n"));
+  on_two_ranks(jobs, [&](Rank& rank, FillClerk* clerk) {
+    rank.desk().open();
+    EXPECT_EQ(rank.desk().jobs().size(), 1U);
+    if (clerk != nullptr) clerk->take_news();  // that the jobs were planned: not what this is about
+    EXPECT_TRUE(rank.steps_until([&] { return rank.desk().jobs().size() == 2; }));
+    const auto done = [&](std::size_t i) { return rank.crew().members()[i]->worker->job().done; };
+    const std::int64_t first = done(0), second = done(1);
+    EXPECT_TRUE(rank.steps_until([&] { return done(0) > first + 5 && done(1) > second + 5; }));
+    rank.desk().close();
+  });
+  ASSERT_EQ(decisions().size(), 4U);
+  EXPECT_EQ(decisions()[1]["step"], 0);
+  EXPECT_GE(decisions()[2]["step"], 16) << "the first one was looked at for a while";
+}
+
+TEST_F(Desk, WhatUsesItsBubblesWellIsLeftAlone) {
+  most_jobs_ = 2;
+  std::vector<std::string> jobs;
+  for (const char* name : {"a", "b", "c"}) jobs.push_back(job_file(name, "chunks: 1000000, chunk_us: 50"));
+  on_two_ranks(jobs, [&](Rank& rank, FillClerk*) {
+    rank.desk().open();
+    for (int i = 0; i < 60; ++i) rank.step();
+    EXPECT_EQ(rank.desk().jobs().size(), 1U);
+    rank.desk().close();
+  });
 }
 
 TEST_F(Desk, TheTraceKnowsTheJobByName) {

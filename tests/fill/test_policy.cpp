@@ -201,5 +201,45 @@ TEST(Policy, RandomQueuesNobodyTwiceEverybodyWithAReasonAlwaysTheSame) {
   }
 }
 
+/// Chunks of 30 ms in a bubble of 50 ms: 20 ms are left over.
+FillJobInfo coarse(std::int64_t id) {
+  FillJobInfo made = job(id, 60);
+  made.configurations[0].times = {ChunkTime(30ms)};
+  return made;
+}
+
+TEST(Policy, WhatRunsThereLeavesTheRest) {
+  const FillJobInfo there = coarse(9);
+  Case in{{coarse(1), job(2, 60)}, {executor(0)}, policy(FillPolicy::fifo)};
+  in.executors[0].sharing = {&there};
+  const std::vector<FillDecision> decisions = in();
+  ASSERT_EQ(decisions.size(), 1U);
+  EXPECT_EQ(decisions[0].job, 2) << "the earlier one does not fit into 20 ms";
+  EXPECT_EQ(decisions[0].expected, 300s) << "20 ms of its 60 s in every 100 ms";
+  in.executors[0].room = 0;
+  EXPECT_TRUE(in().empty());
+}
+
+TEST(Policy, TooLittleRoomIsNoRoom) {
+  const FillJobInfo there = coarse(9);
+  Case in{{job(2, 60)}, {executor(0, 34)}, policy(FillPolicy::fifo)};  // 4 of 34 ms are left
+  in.executors[0].sharing = {&there};
+  EXPECT_EQ(in().size(), 1U);
+  in.settings.least_share = 0.2;
+  EXPECT_TRUE(in().empty());
+  in.jobs[0].progress.reached(59'998);  // two chunks: they end in one step
+  EXPECT_EQ(in().size(), 1U);
+}
+
+TEST(Policy, TheStateOfWhatRunsThereTakesMemory) {
+  FillJobInfo there = coarse(9);
+  there.configurations[0].resident = {85};
+  Case in{{job(2, 60)}, {executor(0)}, policy(FillPolicy::fifo)};  // of 100; a chunk needs 10
+  in.executors[0].sharing = {&there};
+  EXPECT_EQ(in().size(), 1U);
+  in.jobs[0].configurations[0].resident = {6};
+  EXPECT_TRUE(in().empty());
+}
+
 }  // namespace
 }  // namespace pipefill

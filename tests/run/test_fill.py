@@ -109,6 +109,38 @@ class Outputs(FillTest):
         self.same_outputs("score", run)
 
 
+class Sharing(FillTest):
+    def test_two_jobs_on_one_stage(self):
+        """One job's chunks are too long for some of its stage's bubbles; another one has those."""
+        jobs, kinds = [], {"long": {"chunks": 130, "chunk_us": 2000}, "short": {"chunks": 300, "chunk_us": 200}}
+        for kind, parameters in kinds.items():
+            for i in range(2):
+                job = self.plugin(f"{kind}{i}", **parameters)
+                job.write_text(job.read_text() + f"priority: {0 if kind == 'long' else -9}\n")
+                jobs.append(job)
+        plain, run = self.new_run("plain"), self.new_run("shared")
+        words = ["schedule.microbatches=4"]
+        self.filled(plain, steps=250, words=[*words, "fill.strategy=none"])
+        self.filled(run, *jobs, steps=250, words=words)
+        self.assert_same_run(run, plain)
+        decisions = {}
+        for line in (run.path / "fill/decisions.jsonl").read_text().splitlines():
+            decision = json.loads(line)
+            decisions[decision["job"]] = decision
+        self.assertEqual(decisions["long0"]["step"], 0)
+        for job in ("short0", "short1"):
+            self.assertLess(decisions[job]["step"], 100, "while the long ones run")
+        self.assertNotEqual(decisions["short0"]["rank"], decisions["short1"]["rank"], decisions)
+        for job in jobs:
+            name = job.stem
+            self.assertEqual(self.state(run, name)["status"], "finished", self.state(run, name))
+            self.assertGreater(self.records(run, name)["fill_s"], 0, name)
+            code, output = call("fill", "run", job, "--directory", self.scratch / "alone")
+            self.assertEqual(code, FINISHED, output)
+            self.assertEqual((run.path / "fill" / name / "result").read_bytes(),
+                             (self.scratch / "alone/fill" / name / "result").read_bytes(), name)
+
+
 class Queue(FillTest):
     def test_a_job_for_a_running_main_job(self):
         run = self.new_run()
