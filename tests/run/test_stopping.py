@@ -57,6 +57,15 @@ class Signals(RunTest):
         self.assertEqual(self.stopped(job, job.end()), 3)
         self.assertIn("its validation was broken off", run.log())
 
+    def test_a_signal_during_a_checkpoint(self):
+        run = self.new_run()
+        job = self.start(run, *LONG_RUN, "checkpoint.every=1")  # most of the time is that of checkpoints
+        job.until_step(2)
+        os.kill(job.pid_of(0), signal.SIGUSR1)
+        job.until_step(run.lines()[-1]["step"] + 2)
+        os.kill(job.pid_of(1), signal.SIGUSR2)
+        self.stopped(job, job.end())
+
     def test_term_to_one_rank_stops_with_a_checkpoint(self):
         for name in ("TERM", "INT"):
             run = self.new_run(name)
