@@ -72,6 +72,10 @@ std::string first_unknown_option(const CLI::App& command, int argc, const char* 
 
 Parsed parse_command_line(CLI::App& app, int argc, const char* const* argv) {
   const CLI::App* command = find_command(app, argc, argv);
+  for (int i = 1; i < argc; ++i)  // otherwise no deck at all, or the root directory
+    if (argv[i][0] == '\0')
+      throw UsageError(
+          fmt::format("'{}': word {} of the command line is empty; an unset variable?", full_name(*command), i));
   try {
     app.parse(argc, argv);
     return Parsed::go_on;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -14,6 +15,7 @@
 #include "command_line.hpp"
 #include "commands.hpp"
 #include "device/cpu/openmp_team.hpp"
+#include "standard_streams.hpp"
 #include "version.hpp"
 #include "worker/planner.hpp"
 #include "worker/worker_main.hpp"
@@ -40,8 +42,9 @@ ExitCode run(int argc, char** argv) {
   add_checkpoint_command(app, chosen);
   add_trace_command(app, chosen);
   add_fill_command(app, chosen);
-  if (parse_command_line(app, argc, argv) == Parsed::printed) return ExitCode::finished;
-  return chosen();
+  if (parse_command_line(app, argc, argv) == Parsed::printed) return run_printing([] { return ExitCode::finished; });
+  if (app.got_subcommand("train")) return chosen();  // what it prints is in log.txt too: not worth the run
+  return run_printing(chosen);
 }
 
 /// Prints the error with the rank it came from; does not return where other ranks would wait for this one.
@@ -65,6 +68,7 @@ int fail(ExitCode code, const std::string& text) {
 
 int main(int argc, char** argv) {
   try {
+    pipefill::open_closed_streams();
     const std::string_view first = argc > 1 ? argv[1] : "";
     if (first == "train") pipefill::ensure_sleeping_team(argv);
     // What a run starts for itself; no user's command.
@@ -73,6 +77,8 @@ int main(int argc, char** argv) {
     return static_cast<int>(run(argc, argv));
   } catch (const pipefill::Error& error) {
     return fail(error.code(), error.what());
+  } catch (const std::filesystem::filesystem_error& error) {  // a name too long, a loop of links, a dead mount
+    return fail(ExitCode::input_output, error.what());
   } catch (const std::exception& error) {
     return fail(ExitCode::bug, std::string("this is a bug of pipefill: ") + error.what());
   }

@@ -5,6 +5,7 @@
 
 #include <charconv>
 #include <cstdint>
+#include <filesystem>
 #include <span>
 
 #include "base/error.hpp"
@@ -73,6 +74,8 @@ void all_or_none(const RankGroup& ranks, const std::function<void()>& work) {
     throw;  // a lost peer cannot be told anything
   } catch (const Error& error) {
     mine = fmt::format("{} {}", static_cast<int>(error.code()), error.what());
+  } catch (const std::filesystem::filesystem_error& error) {
+    mine = fmt::format("{} {}", static_cast<int>(ExitCode::input_output), error.what());
   } catch (const std::exception& error) {
     mine = fmt::format("{} {}", static_cast<int>(ExitCode::bug), error.what());
   }

@@ -166,6 +166,10 @@ std::string read_whole(const std::string& path) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error))
     throw FileError(ExitCode::missing_input, path, "this is a directory; the deck must be a YAML file");
+  // Nobody may be writing into a pipe, and of one each rank would get a part.
+  if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error))
+    throw FileError(ExitCode::missing_input, path,
+                    "this is not a regular file (a pipe or a device?); the deck must be one that every rank can read");
   std::ifstream file(path, std::ios::binary);
   if (!file)
     throw FileError(ExitCode::missing_input, path, fmt::format("the deck cannot be opened: {}", std::strerror(errno)));

@@ -28,9 +28,10 @@ void install_signal_handlers() {
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
   for (const int signal : {SIGUSR1, SIGUSR2, SIGTERM, SIGINT}) sigaction(signal, &action, nullptr);
-  // A write beyond the limit on the size of files shall fail like one to a full disk, not end the process.
+  // A write beyond the limit on the size of files, or to a reader that has left (`| head`), shall fail like one to a
+  // full disk, not end the process.
   action.sa_handler = SIG_IGN;
-  sigaction(SIGXFSZ, &action, nullptr);
+  for (const int signal : {SIGXFSZ, SIGPIPE}) sigaction(signal, &action, nullptr);
 }
 
 SignalCounts signals_seen() {

@@ -1,5 +1,6 @@
 """pipefill check and the command line: exit codes, where the text goes, and that nothing is written."""
 import os
+import pathlib
 import subprocess
 import tempfile
 import unittest
@@ -64,6 +65,38 @@ class CheckTest(unittest.TestCase):
         self.expect(78, "the deck does not fit 4 ranks", "check", "--ranks", "4", "parallel.stages=2")
         self.expect(78, "", "check", "--ranks", "64")  # more stages than four layers can be cut into
 
+    def test_what_is_no_deck(self):
+        """Nothing waits, nothing fills the memory, and a file from another system is read."""
+        good = "run: {steps: 3}\nmodel: {layers: 2}\n"
+        for name, content in {"bom": b"\xef\xbb\xbf" + good.encode(), "crlf": good.replace("\n", "\r\n").encode()}.items():
+            with open(os.path.join(self.directory.name, name), "wb") as file:
+                file.write(content)
+            self.expect(0, "model: 2 layers", "check", name)
+        wrong = {"empty": (b"", "empty:1:1: empty"), "large": (b"# x\n" * 25_000_000, "are more than the 1048576 allowed"),
+                 "zeros": (bytes(1000), "control character 0x00"), "utf16": (good.encode("utf-16"), "not UTF-8"),
+                 "program": (pathlib.Path(PROGRAM).read_bytes()[:100_000], "not UTF-8")}
+        for name, (content, text) in wrong.items():
+            with open(os.path.join(self.directory.name, name), "wb") as file:
+                file.write(content)
+            self.expect(78, text, "check", name)
+        self.expect(66, "this is a directory", "check", self.directory.name)
+        os.mkfifo(os.path.join(self.directory.name, "fifo"))
+        for name in ("fifo", "/dev/zero"):
+            self.expect(66, "this is not a regular file", "check", name)
+        self.expect(66, "fifo: this is not a regular file", "plan", "fifo", "--ranks", "2")
+        self.expect(74, "File name too long", "trace", "merge", "x" * 5000)
+
+    def test_output_that_cannot_be_written_is_an_error(self):
+        commands = [["check"], ["check", "--resolved"], ["check", "--reference"], ["plan", "--ranks", "2"], ["--version"],
+                    ["--help"], ["plan", "--help"]]
+        for words in commands:
+            for redirect in (">/dev/full", ">&-"):
+                with self.subTest(words=words, redirect=redirect):
+                    result = subprocess.run(["sh", "-c", f'exec "$@" {redirect}', "sh", PROGRAM, *words], timeout=60,
+                                            cwd=self.directory.name, stderr=subprocess.PIPE, text=True)
+                    self.assertEqual(result.returncode, 74, result.stderr)
+                    self.assertIn("standard output: not all of the result could be written", result.stderr)
+
     def test_usage(self):
         self.expect(64, "'pipefill' needs a command: train, check, plan, status, halt, checkpoint, trace, fill.")
         self.expect(64, "'pipefill trace' needs a command: summary, merge.", "trace")
@@ -72,6 +105,8 @@ class CheckTest(unittest.TestCase):
         for wrong in ("0", "many"):
             self.expect(64, f"--ranks: Value {wrong} not in range 1 to 1000000", "check", "--ranks", wrong)
         self.expect(64, "two decks given", "check", "a.yaml", "b.yaml")
+        for words in (["check", ""], ["check", "", "run.steps=3"], ["status", ""]):
+            self.expect(64, "is empty; an unset variable?", *words)
 
     def test_help_and_version(self):
         self.expect(0, "check", "--help")
