@@ -61,6 +61,24 @@ Bytes memory_limit(const RunConfig& config, const Cluster& cluster) {
   return {host_memory().count / cluster.mine().local_size};
 }
 
+/// The step that a rank is in is done when what comes after a step is under way.
+std::int64_t steps_done(const RankState& rank) {
+  const ActivityKind doing = rank.activity.kind;
+  const bool after =
+      doing == ActivityKind::validation || doing == ActivityKind::checkpoint || doing == ActivityKind::finishing;
+  return after ? rank.step : rank.step - 1;
+}
+
+/// None too where the directory cannot be read, which must not keep back what else there is to tell.
+std::optional<std::int64_t> newest_checkpoint(const RunDirectory& run) {
+  try {
+    const std::vector<CheckpointEntry> found = list_checkpoints(run.checkpoints());
+    if (!found.empty()) return found.front().step;
+  } catch (const FileError&) {
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 TrainSession::TrainSession(Cluster& cluster, const RunConfig& config, ResumeChoice resume, Nanoseconds started)
@@ -97,10 +115,13 @@ void TrainSession::open_run_directory() {
     create_run_directory(directory_);
     lock_.emplace(RunLock::take(directory_.root));
     remove_temporaries(directory_.root);
-    std::filesystem::remove(directory_.halt());  // it was meant for an earlier start
+    std::error_code ignored;
+    std::filesystem::remove(directory_.halt(), ignored);  // it was meant for an earlier start
   });
-  const std::string name = fmt::format("rank {}", cluster_.rank().value);
-  log_ = make_log(name, is_first() ? ConsoleInfo::print : ConsoleInfo::drop, directory_.log());
+  all_or_none(ranks_, [this] {
+    const std::string name = fmt::format("rank {}", cluster_.rank().value);
+    log_ = make_log(name, is_first() ? ConsoleInfo::print : ConsoleInfo::drop, directory_.log());
+  });
   status_.steps = config_.run.steps;
   status_.host = cluster_.mine().host;
   status_.pid = cluster_.mine().pid;
@@ -195,7 +216,7 @@ ExitCode TrainSession::run_from(const StartingPoint& start) {
   std::optional<RunReporter> reporter;
   if (is_first()) {
     replace_file(directory_.deck(), state.deck);
-    reporter.emplace(directory_, status_, hdf5_);
+    reporter.emplace(directory_, status_, hdf5_, log_);
     if (start.checkpoint) reporter->status.last_checkpoint = state.step;
   }
   Checkpointer checkpointer(directory_.checkpoints(), config_.checkpoint.keep, ranks_, hdf5_);
@@ -244,8 +265,11 @@ ExitCode TrainSession::end_run(const TrainingResult& result, std::optional<std::
                                                result.validation->standard_error)
                                  : "");
   else
-    log_->info("stopped after step {} of {} ({}); the same command goes on from there", result.state.step,
-               config_.run.steps, result.stop_reason);
+    log_->info("stopped after step {} of {} ({}); the same command goes on from {}", result.state.step,
+               config_.run.steps, result.stop_reason,
+               last_checkpoint == result.state.step ? std::string("there")
+               : last_checkpoint                    ? fmt::format("step {}, the last one saved", *last_checkpoint)
+                                                    : std::string("the beginning: nothing is saved"));
   log_->info("everything is in {}: metrics.jsonl, trace/trace.h5, checkpoints/", directory_.root.string());
   return code;
 }
@@ -346,9 +370,8 @@ void TrainSession::tell_failure(const std::string& reason, ExitCode code) noexce
     status.phase = code == ExitCode::stopped_early ? RunPhase::stopped : RunPhase::failed;
     status.reason = reason;
     status.exit_code = static_cast<int>(code);
-    status.step = std::max<std::int64_t>(0, board_->state(cluster_.rank()).step - 1);
-    const auto checkpoints = list_checkpoints(directory_.checkpoints());
-    if (!checkpoints.empty()) status.last_checkpoint = checkpoints.front().step;
+    status.step = std::max(status.step, steps_done(board_->state(cluster_.rank())));
+    status.last_checkpoint = newest_checkpoint(directory_);
     write_status(directory_, status);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "pipefill: could not write %s: %s\n", directory_.status().c_str(), error.what());

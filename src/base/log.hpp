@@ -13,7 +13,8 @@ namespace pipefill {
 using Log = std::shared_ptr<spdlog::logger>;
 
 /// Lines to stderr (warnings and errors of every rank) and, where `file` is not empty, appended to it as well.
-/// `console` chooses whether info lines go to stdout too (rank 0) or nowhere (other ranks).
+/// Throws FileError (73) where `file` cannot be opened; a line that cannot be written later is lost, which is told
+/// once. `console` chooses whether info lines go to stdout too (rank 0) or nowhere (other ranks).
 enum class ConsoleInfo { print, drop };
 Log make_log(const std::string& name, ConsoleInfo console, const std::string& file);
 

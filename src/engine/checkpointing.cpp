@@ -64,6 +64,7 @@ void Checkpointer::save(const RunState& state, std::span<const TensorSlice> slic
   request.keep = keep_;
   const SaveReport report = save_checkpoint(ranks_, hdf5_, request, known_good_);
   longest_ = std::max(longest_, report.total);
+  trouble_ = report.error;
   if (report.saved()) {
     failures_in_a_row_ = 0;
     last_good_step_ = state.step;

@@ -31,6 +31,7 @@ class Checkpointer {
 
   /// Twice the longest save so far; before the first one, `size` at 200 MB/s and a tenth of a second.
   Nanoseconds predicted_time(Bytes size) const;
+  const std::string& trouble() const { return trouble_; }  ///< of the last save; empty: it went well
   std::optional<std::int64_t> last_good_step() const { return last_good_step_; }
   void note_good(const FoundCheckpoint& found);
 
@@ -43,6 +44,7 @@ class Checkpointer {
   std::optional<std::int64_t> last_good_step_;
   Nanoseconds longest_{};
   int failures_in_a_row_ = 0;
+  std::string trouble_;
 };
 
 }  // namespace pipefill

@@ -10,6 +10,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/recurring_trouble.hpp"
 #include "base/text.hpp"
 #include "fill_jobs/kind.hpp"
 #include "worker/job_directory.hpp"
@@ -72,11 +73,13 @@ FillClerk::~FillClerk() {
 }
 
 void FillClerk::run() {
+  RecurringTrouble trouble("the queue of fill jobs", "no job is taken from it until that is over; the run goes on");
   for (;;) {
     try {
       look();
+      trouble.went_well(log_);
     } catch (const std::exception& error) {
-      log_->warn("the queue of fill jobs: {}", error.what());
+      trouble.failed(log_, error.what());
     }
     std::unique_lock lock(mutex_);
     looked_ = true;

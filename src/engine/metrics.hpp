@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include <nlohmann/json.hpp>
 
@@ -16,13 +17,11 @@ class MetricsFile {
   MetricsFile(const MetricsFile&) = delete;
   MetricsFile& operator=(const MetricsFile&) = delete;
 
-  /// Appends one line. A failed write is counted, never thrown: a full disk must not end the training.
-  void append(const nlohmann::json& line);
-  int failed_writes() const { return failed_writes_; }
+  /// Appends one line; empty, or why it is lost. Never throws that: a full disk must not end the training.
+  [[nodiscard]] std::string append(const nlohmann::json& line);
 
  private:
   int descriptor_ = -1;
-  int failed_writes_ = 0;
 };
 
 }  // namespace pipefill

@@ -36,10 +36,11 @@ void create_run_directory(const RunDirectory& run) {
   for (const auto& folder : {run.root, run.trace(), run.checkpoints()}) {
     std::error_code error;
     std::filesystem::create_directories(folder, error);
-    if (error || access(folder.c_str(), W_OK) != 0)
+    if (!error && access(folder.c_str(), W_OK) != 0) error = std::error_code(errno, std::generic_category());
+    if (error)
       throw FileError(ExitCode::cannot_create, folder.string(),
                       fmt::format("cannot create or write this run directory ({}); choose another with run.directory",
-                                  error ? error.message() : "no write permission"));
+                                  error.message()));
   }
 }
 

@@ -22,6 +22,12 @@ constexpr int kSlowSteps = 8;                                     // a step this
 // Limits a wait lasts where a watchdog sees every rank: it tells slow from hung, a wait cannot.
 constexpr int kWatchedPatience = 6;
 
+/// Not where nobody can tell: a run directory that cannot be read ends nothing.
+bool is_there(const std::filesystem::path& file) {
+  std::error_code error;
+  return std::filesystem::exists(file, error);
+}
+
 bool is_due(std::int64_t step, std::int64_t every) { return every > 0 && step % every == 0; }
 
 /// The same number on all ranks: sums of what each rank counted.
@@ -41,15 +47,22 @@ std::vector<double> add_over_ranks(const std::vector<double>& mine, RankServices
 }  // namespace
 
 void RunReporter::append_metrics(nlohmann::json line) {
-  files_.post([this, line = std::move(line)] { metrics_.append(line); });
+  files_.post([this, line = std::move(line)] {
+    const std::string trouble = metrics_.append(line);
+    if (trouble.empty())
+      metrics_trouble_.went_well(log_);
+    else
+      metrics_trouble_.failed(log_, trouble);
+  });
 }
 
-void RunReporter::write_status_later(const Log& log) {
-  files_.post([run = directory, now = status, log] {
+void RunReporter::write_status_later() {
+  files_.post([this, now = status] {
     try {
-      write_status(run, now);
+      write_status(directory, now);
+      status_trouble_.went_well(log_);
     } catch (const FileError& error) {
-      log->warn("{}; the run goes on", error.what());
+      status_trouble_.failed(log_, error.what());
     }
   });
 }
@@ -98,7 +111,7 @@ TrainingResult Trainer::run() {
     if (!last || broken_off) result.stop_reason = obey(agreed);
     step_start_ = spans_.cursor();
   }
-  if (result.finished() && saved_step_ != state_.step) save();
+  if (result.finished() && saved_step_ != state_.step) save_the_last();
   display_.finish();
   result.loss = state_.training_loss.value_or(update_.outcome().loss);
   result.state = state_;
@@ -160,7 +173,7 @@ Control Trainer::my_wishes() {
       checkpointer_ != nullptr ? checkpointer_->predicted_time(services_.device.memory().in_use) : Nanoseconds{0};
   const SignalCounts signals = signals_seen();
   if (signals.checkpoint > 0) wish.request = ControlRequest::checkpoint, clear_checkpoint_signals();
-  if (reporter_ != nullptr && std::filesystem::exists(reporter_->directory.halt()))
+  if (reporter_ != nullptr && is_there(reporter_->directory.halt()))
     wish.request = ControlRequest::checkpoint_and_stop, my_reason_ = "halt";
   const Nanoseconds needed = now() - settings_.started + profiler_.longest_step() * 2 + wish.checkpoint_time;
   if (reporter_ != nullptr && settings_.max_time.count() > 0 && needed >= settings_.max_time)
@@ -242,7 +255,7 @@ void Trainer::write_status_now_and_then(bool now_please) {
   last_status_ = now();
   status.step = state_.step;
   if (checkpointer_ != nullptr) status.last_checkpoint = checkpointer_->last_good_step();
-  reporter_->write_status_later(services_.log);
+  reporter_->write_status_later();
 }
 
 void Trainer::adapt_deadlines() {
@@ -315,6 +328,16 @@ std::optional<Validation> Trainer::validate(Control& agreed) {
         data_.entropy_rate() ? fmt::format(" (entropy rate of the source {:.4f})", *data_.entropy_rate()) : "");
   }
   return result;
+}
+
+void Trainer::save_the_last() {
+  save();
+  if (checkpointer_ != nullptr && saved_step_ != state_.step)
+    throw SharedError(
+        ExitCode::input_output,
+        fmt::format("all {} steps are done, but their result could not be saved: {}. With that put right, the "
+                    "same command goes on from the last good checkpoint",
+                    state_.step, checkpointer_->trouble()));
 }
 
 void Trainer::save() {

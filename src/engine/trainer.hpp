@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "base/recurring_trouble.hpp"
 #include "comm/watchdog.hpp"
 #include "data/token_data.hpp"
 #include "engine/checkpointing.hpp"
@@ -52,14 +53,15 @@ struct TrainingResult {
 /// written by the thread that writes everything else.
 class RunReporter {
  public:
-  RunReporter(const RunDirectory& run, RunStatus start, Hdf5Thread& files)
-      : directory(run), status(std::move(start)), files_(files), metrics_(run.metrics()) {}
+  RunReporter(const RunDirectory& run, RunStatus start, Hdf5Thread& files, Log log)
+      : directory(run), status(std::move(start)), files_(files), log_(std::move(log)), metrics_(run.metrics()) {}
   ~RunReporter() { flush(); }
   RunReporter(const RunReporter&) = delete;
   RunReporter& operator=(const RunReporter&) = delete;
 
+  /// Both in the background; trouble is told in the log when it begins and ends, and ends nothing.
   void append_metrics(nlohmann::json line);
-  void write_status_later(const Log& log);
+  void write_status_later();
   /// Returns when all of it is written.
   void flush() {
     files_.run([] {});
@@ -70,7 +72,13 @@ class RunReporter {
 
  private:
   Hdf5Thread& files_;
+  Log log_;
   MetricsFile metrics_;
+  // Of the background thread.
+  RecurringTrouble metrics_trouble_{directory.metrics().string(),
+                                    "its lines are lost until that is over; the run goes on"};
+  RecurringTrouble status_trouble_{directory.status().string(),
+                                   "it stays as it was until that is over; the run goes on"};
 };
 
 class Trainer {
@@ -100,6 +108,8 @@ class Trainer {
   /// is asked for meanwhile: a validation may take long, and nobody shall wait for its end to stop the run.
   std::optional<Validation> validate(Control& agreed);
   void save();
+  /// SharedError (74) where it fails: no later step will try again, and a finished run without its result is none.
+  void save_the_last();
   /// Empty: go on. Otherwise why the run stops; saves where that is wanted.
   std::string obey(const Control& agreed);
   void write_status_now_and_then(bool now);

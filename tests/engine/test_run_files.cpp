@@ -82,16 +82,23 @@ TEST_F(RunFiles, ARunningStatusOfADeadProcessIsStale) {
 TEST_F(RunFiles, AnUnfinishedLastLineIsCutOff) {
   std::ofstream(run_.metrics()) << "{\"step\":1}\n{\"step\":2}\n{\"st";
   MetricsFile metrics(run_.metrics());
-  metrics.append({{"step", 3}, {"loss", 0.1}});
+  EXPECT_EQ(metrics.append({{"step", 3}, {"loss", 0.1}}), "");
   EXPECT_EQ(text(run_.metrics()), "{\"step\":1}\n{\"step\":2}\n{\"loss\":0.1,\"step\":3}\n");
-  EXPECT_EQ(metrics.failed_writes(), 0);
+}
+
+TEST_F(RunFiles, ALineThatIsLostIsTold) {
+  MetricsFile metrics(run_.metrics());
+  std::filesystem::remove(run_.metrics());
+  EXPECT_NE(metrics.append({{"step", 1}}).find("removed"), std::string::npos);
+  std::filesystem::create_symlink("/dev/full", run_.metrics());
+  EXPECT_THROW(MetricsFile{run_.metrics()}, FileError);  // nothing can be cut off there
 }
 
 TEST_F(RunFiles, MetricsKeepEveryBitOfALoss) {
   const double loss = 3.0000000000000004;
   {
     MetricsFile metrics(run_.metrics());
-    metrics.append({{"loss", loss}});
+    EXPECT_EQ(metrics.append({{"loss", loss}}), "");
   }
   EXPECT_EQ(nlohmann::json::parse(text(run_.metrics()))["loss"].get<double>(), loss);
 }

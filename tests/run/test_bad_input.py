@@ -2,12 +2,15 @@
 
 import os
 import resource
+import shutil
+import signal
 import struct
 import subprocess
+import time
 import unittest
 
-from harness import (CANNOT_CREATE, DAMAGED, DECK, DECK_TEXT, FINISHED, INPUT_OUTPUT, LONG_RUN, MISSING, USAGE, RunTest,
-                     call, rank_pids)
+from harness import (CANNOT_CREATE, DAMAGED, DECK, DECK_TEXT, FINISHED, INPUT_OUTPUT, LONG_RUN, MISSING, STOPPED, USAGE,
+                     RunTest, call, launch, rank_pids)
 
 
 def llmc_shard(path, tokens, promised=None):
@@ -122,6 +125,38 @@ class DamagedCheckpoint(RunTest):
         self.assertTrue(losses and hashes)
 
 
+class LostOutput(RunTest):
+    """Standard output that nobody takes: an error of a command that prints its result, nothing to a training run."""
+
+    def shell(self, redirect, *words):
+        done = subprocess.run(["bash", "-c", f'"$@" {redirect}; exit ${{PIPESTATUS[0]}}', "bash", *launch(words, 0)],
+                              stderr=subprocess.PIPE, text=True, timeout=120)
+        return done.returncode, done.stderr
+
+    def test_of_commands(self):
+        run = self.trained("run", "trace.enabled=true")
+        for words in (["status"], ["status", "--json"], ["trace", "summary"], ["trace", "summary", "--json"],
+                      ["trace", "merge"], ["checkpoint", "list"], ["checkpoint", "show"], ["checkpoint", "verify"],
+                      ["fill", "list"], ["halt"]):
+            for redirect in (">/dev/full", ">&-"):
+                with self.subTest(words=words, redirect=redirect):
+                    code, errors = self.shell(redirect, *words, run.path)
+                    self.assertEqual((code, errors.count("error:")), (INPUT_OUTPUT, 1), errors)
+                    self.assertIn("standard output: not all of the result could be written", errors)
+
+    def test_of_a_training_run(self):
+        expected = self.trained("expected", ranks=0)
+        for name, redirect in {"full": ">/dev/full", "closed": ">&-", "all closed": "<&- >&- 2>&-", "left": "| head -1"}.items():
+            with self.subTest(name):
+                run = self.new_run(name)
+                code, errors = self.shell(redirect, "train", self.deck, f"run.directory={run.path}", "trace.enabled=true")
+                self.assertEqual(code, FINISHED, errors)
+                self.assert_same_run(run, expected)
+                self.assertIn("finished 6 steps", run.log())
+                self.assertEqual(call("checkpoint", "verify", run.path)[0], FINISHED)
+                self.assertEqual(call("trace", "summary", run.path)[0], FINISHED)
+
+
 class FullDisk(RunTest):
     def gives_up(self, job):
         code, output = job.end()
@@ -132,25 +167,34 @@ class FullDisk(RunTest):
         self.assertEqual(output.count("error:"), 1, output)
         return output
 
-    @unittest.skipUnless(os.geteuid() == 0, "mounting a small file system needs root")
-    def test_a_small_file_system(self):
+    def small_disk(self):
+        if os.geteuid() != 0:
+            self.skipTest("mounting a small file system needs root")
         disk = self.scratch / "disk"
         disk.mkdir()
-        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", disk], check=False)
-        if mounted.returncode:
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", disk], check=False).returncode:
             self.skipTest("no tmpfs can be mounted here")
         self.addCleanup(subprocess.run, ["umount", "-l", disk], check=True)
-        run = self.new_run("disk/run")
-        code, output = run.train("checkpoint.every=3", "run.steps=6")
-        self.assertEqual(code, FINISHED, output)
-        good = {path.name: path.read_bytes() for path in run.checkpoint(6).iterdir()}
+        return disk
+
+    def fill_up(self, disk, room):
+        """Leaves so many bytes free."""
         filler = disk / "filler"
-        with filler.open("wb", buffering=0) as file:
+        with filler.open("ab", buffering=0) as file:
             with self.assertRaises(OSError):
                 while True:
                     file.write(bytes(4096))
         with filler.open("r+b") as file:
-            file.truncate(filler.stat().st_size - 65536)  # room for logs, not for a checkpoint
+            file.truncate(filler.stat().st_size - room)
+        return filler
+
+    def test_a_small_file_system(self):
+        disk = self.small_disk()
+        run = self.new_run("disk/run")
+        code, output = run.train("checkpoint.every=3", "run.steps=6")
+        self.assertEqual(code, FINISHED, output)
+        good = {path.name: path.read_bytes() for path in run.checkpoint(6).iterdir()}
+        filler = self.fill_up(disk, 65536)  # room for logs, not for a checkpoint
         output = self.gives_up(self.start(run, "run.steps=100000", "checkpoint.every=5"))
         self.assertIn("the last good one is of step 6", output)
         self.assertIn(str(run.path), output)
@@ -160,6 +204,47 @@ class FullDisk(RunTest):
         code, output = run.train("run.steps=30")  # with room again it goes on
         self.assertEqual(code, FINISHED, output)
         self.assertIn("(step 6)", output)
+
+    def test_a_result_that_cannot_be_saved_is_no_finished_run(self):
+        disk = self.small_disk()
+        run = self.new_run("disk/run")
+        code, output = run.train("run.steps=3")
+        self.assertEqual(code, FINISHED, output)
+        filler = self.fill_up(disk, 65536)
+        for _ in range(2):  # and the start after it does not take it for one either
+            code, output = run.train("run.steps=5")
+            self.assertEqual(code, INPUT_OUTPUT, output)
+            self.assertEqual(output.count("error:"), 1, output)
+            self.assertIn("all 5 steps are done, but their result could not be saved", output)
+            status = run.status()
+            self.assertEqual((status["state"], status["exit_code"], status["step"], status["last_checkpoint"]),
+                             ("failed", INPUT_OUTPUT, 5, 3))
+        filler.unlink()
+        code, output = run.train("run.steps=5")
+        self.assertEqual(code, FINISHED, output)
+        self.assertEqual(run.checkpoints()[-1], 5)
+
+    def test_no_room_at_all_ends_nothing_and_is_told_once(self):
+        disk = self.small_disk()
+        run = self.new_run("disk/run")
+        job = self.start(run, *LONG_RUN, "trace.enabled=true", "trace.segment=1s", "device.wait=yield")
+        job.until_step(5)
+        filler = self.fill_up(disk, 0)
+        time.sleep(4)  # a segment of the trace, some states and many lines of metrics
+        filler.unlink()
+        seen = len(run.lines())
+        job.until(lambda: len(run.lines()) > seen + 2, "lines again")
+        job.until(lambda: "status.json: it works again" in run.log(), "status.json again")
+        os.kill(job.process.pid, signal.SIGUSR2)
+        code, output = job.end()
+        self.assertEqual(code, STOPPED, output)
+        self.assertEqual(run.checkpoints(), [run.status()["step"]])
+        for name in ("metrics.jsonl", "status.json"):
+            self.assertEqual(output.count(f"{name}: it works again"), 1, output)
+        self.assertEqual(output.count("its lines are lost until that is over"), 1, output)
+        self.assertEqual(output.count("it stays as it was until that is over"), 1, output)
+        self.assertLessEqual(output.count("lines of the log are lost"), 2, output)  # once a rank
+        self.assertEqual(call("trace", "summary", run.path)[0], FINISHED)
 
     def test_a_limit_on_the_size_of_files(self):
         run = self.new_run()
@@ -171,6 +256,38 @@ class FullDisk(RunTest):
         self.gives_up(job)
         self.assertEqual(list((run.path / "checkpoints").iterdir()), [])
         self.assertGreater(run.lines()[-1]["step"], 299)
+
+
+class LostDirectory(RunTest):
+    def test_removed_under_the_run(self):
+        run = self.new_run()
+        job = self.start(run, *LONG_RUN, "trace.enabled=true", "trace.segment=1s", "device.wait=yield")
+        job.until_step(5)
+        shutil.rmtree(run.path)
+        time.sleep(2)
+        os.kill(job.process.pid, signal.SIGUSR2)
+        code, output = job.end()
+        self.assertEqual(code, STOPPED, output)
+        self.assertEqual(output.count("the file was removed while the run writes to it"), 1, output)
+        self.assertEqual(output.count("there is no directory"), 1, output)
+        self.assertLessEqual(output.count("the queue of fill jobs"), 1, output)
+        self.assertEqual(run.checkpoints(), [run.status()["step"]])  # what counts is there again
+        code, output = run.train(f"run.steps={run.checkpoints()[0] + 2}", *LONG_RUN[1:])
+        self.assertEqual(code, FINISHED, output)
+
+    def test_checkpoints_that_cannot_be_written(self):
+        run = self.new_run()
+        job = self.start(run, *LONG_RUN, "checkpoint.every=10", "device.wait=yield")
+        job.until_step(5)
+        (run.path / "checkpoints").rmdir()
+        (run.path / "checkpoints").write_text("no directory\n")
+        code, output = job.end()
+        self.assertEqual(code, INPUT_OUTPUT, output)
+        self.assertIn("3 of 3 in a row", output)
+        status = run.status()  # not `running`, though nobody can tell which checkpoint is the newest
+        self.assertEqual((status["state"], status["exit_code"], status["last_checkpoint"]), ("failed", INPUT_OUTPUT, None))
+        self.assertEqual(status["step"], run.lines()[-1]["step"])
+        self.assertIn("checkpoint of step", status["reason"])
 
 
 if __name__ == "__main__":

@@ -68,7 +68,7 @@ PipelineResult run_rank(const RunConfig& config, Transport& transport, Hdf5Threa
   });
   Checkpointer checkpointer(directory.checkpoints(), config.checkpoint.keep, ranks, hdf5);
   std::optional<RunReporter> reporter;
-  if (me.value == 0) reporter.emplace(directory, RunStatus{}, hdf5);
+  if (me.value == 0) reporter.emplace(directory, RunStatus{}, hdf5, make_null_log());
 
   RunState state;
   state.deck = print_deck(config);
