@@ -4,8 +4,10 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -41,6 +43,12 @@ void burn(Nanoseconds time) {
   }
 }
 
+Nanoseconds thread_cpu_time() {
+  timespec used{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return std::chrono::seconds(used.tv_sec) + Nanoseconds(used.tv_nsec);
+}
+
 int32_t misbehave(const CountingJob& job, const std::string& fault, pipefill_fill_error* error) {
   if (job.number("fault_once", 0) != 0) {
     const std::string mark = job.directory + "/faulted";
@@ -59,12 +67,9 @@ int32_t misbehave(const CountingJob& job, const std::string& fault, pipefill_fil
   if (fault == "throw") throw 1;
   if (fault == "hang")
     for (;;) burn(Nanoseconds{1'000'000});
-  if (fault == "slow") {  // 60 ms of CPU time, however long it is stopped meanwhile
-    timespec used{};
-    do {
-      clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-    } while (used.tv_sec == 0 && used.tv_nsec < 60'000'000);
-  }
+  if (fault == "slow")  // 60 ms of CPU time, however long it is stopped meanwhile
+    for (const Nanoseconds end = thread_cpu_time() + Nanoseconds{60'000'000}; thread_cpu_time() < end;) {
+    }
   if (fault == "flood")
     for (const std::string line(65536, 'x');;) std::fwrite(line.data(), 1, line.size(), stdout);
   if (fault == "disk")
