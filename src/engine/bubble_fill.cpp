@@ -33,6 +33,7 @@ BubbleFill::BubbleFill(const BubbleFillSettings& settings, const Program& progra
 
 void BubbleFill::begin_step(std::int64_t step) {
   step_ = step;
+  model_.set_chunk(crew_.usual_chunk());
   if (!profiled_ && step >= first_filled_) decider_.end_profile(), profiled_ = true;
   filled_ = profiled_ && crew_.has_jobs() && blocks_.mode(step) == StepMode::filled;
   if (traits().gated) return;
@@ -174,8 +175,7 @@ void BubbleFill::record_chunk(CrewMember& member, const ChunkRecord& chunk) {
   }
   chunk_time_ += inside;
   member.fill_time += inside;
-  if (chunk.outcome == ChunkOutcome::finished)
-    member.times[chunk.cost_class].add(end - start - Nanoseconds{chunk.stopped_ns});
+  member.learn(chunk);
 }
 
 void BubbleFill::run_alone(Nanoseconds time) {
@@ -196,8 +196,8 @@ void BubbleFill::run_alone(CrewMember& member, Nanoseconds time) {
   chunks_.clear();
   member.worker->drain(chunks_);
   for (const ChunkRecord& chunk : chunks_) {
+    member.learn(chunk);
     if (chunk.outcome != ChunkOutcome::finished) continue;
-    member.times[chunk.cost_class].add(Nanoseconds{chunk.end_ns - chunk.start_ns - chunk.stopped_ns});
     trace_.record({.kind = EventKind::exclusive,
                    .job = member.job,
                    .fill_chunk = static_cast<std::int32_t>(chunk.chunk),

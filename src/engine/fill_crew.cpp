@@ -6,6 +6,13 @@
 
 namespace pipefill {
 
+void CrewMember::learn(const ChunkRecord& chunk) {
+  if (chunk.outcome != ChunkOutcome::finished) return;
+  const Nanoseconds took{chunk.end_ns - chunk.start_ns - chunk.stopped_ns};
+  times[chunk.cost_class].add(took);
+  lengths.add(took);
+}
+
 FillCrew::FillCrew(SupervisorSettings settings, Log log) : settings_(std::move(settings)), log_(std::move(log)) {
   members_.push_back(std::make_unique<CrewMember>(std::make_unique<Supervisor>(settings_, log_)));
 }
@@ -20,6 +27,7 @@ void FillCrew::assign(const CrewJob& job) {
   member.resident = job.resident;
   member.fill_time = Nanoseconds{0};
   member.times.clear();
+  member.lengths.clear();
   member.worker->assign(job.directory, job.configuration);
 }
 
@@ -35,6 +43,12 @@ void FillCrew::release(std::int32_t number) {
 CrewMember* FillCrew::find(std::int32_t number) {
   const auto found = std::ranges::find(members_, number, [](const auto& member) { return member->job; });
   return found == members_.end() ? nullptr : found->get();
+}
+
+Nanoseconds FillCrew::usual_chunk() const {
+  Nanoseconds shortest = Nanoseconds::max();
+  for (std::size_t i = 0; i < jobs_; ++i) shortest = std::min(shortest, members_[i]->lengths.median());
+  return jobs_ == 0 ? Nanoseconds{0} : shortest;
 }
 
 bool FillCrew::wants_grant() const {

@@ -26,12 +26,15 @@ struct CrewJob {
 /// A worker with the job it has, if any.
 struct CrewMember {
   explicit CrewMember(std::unique_ptr<Supervisor> supervisor) : worker(std::move(supervisor)) {}
+  /// Takes note of how long a finished chunk took.
+  void learn(const ChunkRecord& chunk);
 
   std::unique_ptr<Supervisor> worker;
   std::int32_t job = -1;
   Bytes resident{};
   Nanoseconds fill_time{};             ///< of the job, in bubbles, since it came
   std::map<int, RecentTimes> times{};  ///< of its chunks by cost class, since it came
+  RecentTimes lengths{};               ///< of the last of all classes
 };
 
 class FillCrew {
@@ -50,6 +53,8 @@ class FillCrew {
   /// Those with a job, in the order in which they came.
   const std::vector<std::unique_ptr<CrewMember>>& members() const { return members_; }
   CrewMember* find(std::int32_t number);
+  /// Median length of the chunks of the job whose chunks are shortest; zero while a job's are not known.
+  Nanoseconds usual_chunk() const;
 
   // ---- the rank's bubbles, as with one Supervisor ----
 

@@ -19,8 +19,9 @@ namespace pipefill {
 struct FillDeskSettings {
   PolicySettings policy{};
   std::size_t most_jobs = 1;  ///< that share a stage, at most kMostSharing
-  /// How long a job runs with the main job absent, to learn what its chunks cost alone.
-  Nanoseconds alone{100'000'000};
+  /// How long a job runs with the main job absent, before the first step and after the last one, to learn what its
+  /// chunks cost alone.
+  Nanoseconds alone{300'000'000};
 };
 
 class FillDesk {

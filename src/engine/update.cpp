@@ -106,7 +106,9 @@ void StageUpdate::progress() {
 
 void StageUpdate::note_slot(BubbleSlot slot) {
   if (slot.why == BubbleClass::collective) collective_slot_ = slot;
-  if (slot.why == BubbleClass::step_boundary) boundary_slot_ = slot;
+  if (slot.why != BubbleClass::step_boundary) return;
+  boundary_slot_ = norm_slot_ = slot;
+  if (tied_) ++norm_slot_.index;  // that of the OptimizerStep; a slot is one wait a step, or it has no length to learn
 }
 
 void StageUpdate::run(std::int64_t step, double loss_sum, Bytes free_memory) {
@@ -172,7 +174,7 @@ void StageUpdate::gather_norm(std::int64_t step, double loss_sum, Bytes free_mem
   std::vector<double> sums(static_cast<std::size_t>(total_blocks(stage_.table())));
   StepOutcome outcome;
   bubbles_.wait(
-      boundary_slot_, WaitSubject{.kind = WaitKind::collective, .step = step}, free_memory, EventKind::collective,
+      norm_slot_, WaitSubject{.kind = WaitKind::collective, .step = step}, free_memory, EventKind::collective,
       [&] { return services_.transport.test(request); },
       [&] {
         Arrival last{};

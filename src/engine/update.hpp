@@ -85,6 +85,7 @@ class StageUpdate {
   std::vector<std::vector<std::int64_t>> blocks_of_rank_;  ///< norm blocks each rank counts
   BubbleSlot collective_slot_{-1, BubbleClass::collective};
   BubbleSlot boundary_slot_{-1, BubbleClass::step_boundary};
+  BubbleSlot norm_slot_{-1, BubbleClass::step_boundary};  ///< of the wait for the global norm
   Nanoseconds my_bubbles_{};
   StepOutcome outcome_;
 };

@@ -1,6 +1,9 @@
 #include "fill/bubble_model.hpp"
 
 #include <bit>
+#include <span>
+
+#include "fill/sale.hpp"
 
 namespace pipefill {
 namespace {
@@ -51,17 +54,33 @@ SlotTrust BubbleSlotModel::trust(const BubbleModelSettings& settings) const {
   return wide ? SlotTrust::unstable : SlotTrust::stable;
 }
 
-Nanoseconds BubbleSlotModel::sellable(Nanoseconds elapsed, const BubbleModelSettings& settings) const {
-  if (count_ == 0) return Nanoseconds{0};
-  const double q = trust(settings) == SlotTrust::stable ? settings.quantile : settings.cautious_quantile;
-  if (elapsed > Nanoseconds{0}) return std::max(elapsed, lengths_.quantile_beyond(elapsed, q).value_or(elapsed));
-  // Bubbles that shrink step by step leave a quantile of the last 32 behind: never more than one of the last few.
+/// Bubbles that shrink step by step leave most of the last 32 behind: never more than this at first.
+Nanoseconds BubbleSlotModel::longest_of_the_last() const {
   const auto seen = static_cast<std::ptrdiff_t>(std::min<std::int64_t>(count_, kDrift));
-  return std::min(lengths_.quantile(q), *std::max_element(last_.begin(), last_.begin() + seen));
+  return seen == 0 ? Nanoseconds{0} : *std::max_element(last_.begin(), last_.begin() + seen);
+}
+
+BubbleSale BubbleSlotModel::sale(Nanoseconds elapsed, Nanoseconds chunk, const BubbleModelSettings& settings) const {
+  constexpr Nanoseconds kNever = Nanoseconds::max();
+  if (count_ == 0) return {elapsed, kNever};
+  const SlotTrust trusted = trust(settings);
+  const double share = trusted == SlotTrust::stable     ? settings.overrun_share
+                       : trusted == SlotTrust::unstable ? settings.cautious_share
+                                                        : 0;
+  const std::span<const Nanoseconds> longer = lengths_.beyond(elapsed);
+  if (longer.empty()) {
+    const Nanoseconds safe = share > 0 ? scaled(chunk, 0.5 / share) : kNever;
+    if (elapsed < safe) return {elapsed, safe};
+    const Nanoseconds more = elapsed + std::max(chunk, elapsed / 4);
+    return {more, more};
+  }
+  Nanoseconds until = sell_until(longer, elapsed, chunk, share);
+  if (const Nanoseconds recent = longest_of_the_last(); recent > elapsed) until = std::min(until, recent);
+  return {until, until > elapsed ? until : longer.front()};
 }
 
 SlotStatistics BubbleSlotModel::statistics(const BubbleModelSettings& settings) const {
-  return {.sellable = sellable(Nanoseconds{0}, settings),
+  return {.expected = std::min(lengths_.median(), longest_of_the_last()),
           .median = lengths_.median(),
           .shortest = lengths_.quantile(0),
           .count = count_,
@@ -73,10 +92,10 @@ BubbleModel::BubbleModel(const Program& program, BubbleModelSettings settings)
     : settings_(settings), slot_at_(program.size(), -1) {
   for (std::size_t position = 0; position < program.size(); ++position) {
     const auto* bubble = std::get_if<Bubble>(&program[position]);
-    if (bubble == nullptr) continue;
+    if (bubble == nullptr && !std::holds_alternative<OptimizerStep>(program[position])) continue;
     slot_at_[position] = static_cast<int>(slots_.size());
     positions_.push_back(static_cast<int>(position));
-    slots_.emplace_back(bubble->why);
+    slots_.emplace_back(bubble != nullptr ? bubble->why : BubbleClass::step_boundary);
   }
 }
 

@@ -2,6 +2,7 @@
 // how much of it may be sold to fill work. Fed by every bubble's arrival, filled or not.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -14,16 +15,22 @@ namespace pipefill {
 struct BubbleModelSettings {
   double band = 0.25;              ///< a length further than this share from the median is not like the others ...
   Nanoseconds tolerance{20'000};   ///< ... unless it is nearer than this
-  double quantile = 0.2;           ///< of the lengths, what is sold of a stable slot
-  double cautious_quantile = 0.0;  ///< the same while a slot is unknown or unstable
+  double overrun_share = 0.1;      ///< of a fill chunk, at most expected to run after the arrival; stable slots
+  double cautious_share = 0.05;    ///< the same of unstable ones; of unknown ones none
 };
 
 /// unknown: too few bubbles seen since the start or the last drift. unstable: often far off (a straggler), or wide.
 enum class SlotTrust { unknown, stable, unstable };
 
+/// What may be sold of a bubble that goes on, in times since its beginning.
+struct BubbleSale {
+  Nanoseconds until{};      ///< chunks should end by then; not after the present: none should start
+  Nanoseconds ask_again{};  ///< when there may be more to sell, if the input is still not there
+};
+
 /// What there is to say of one slot. Lengths from the end of the previous instruction to the arrival.
 struct SlotStatistics {
-  Nanoseconds sellable{};  ///< length that lasts with the settings' probability; zero before the first bubble
+  Nanoseconds expected{};  ///< what a plan may count on; zero before the first bubble
   Nanoseconds median{};
   Nanoseconds shortest{};
   std::int64_t count = 0;  ///< bubbles seen in all
@@ -43,11 +50,12 @@ class BubbleSlotModel {
 
   BubbleClass why() const { return why_; }
   SlotStatistics statistics(const BubbleModelSettings& settings) const;
-  /// How long a bubble lasts in all, given that it has lasted `elapsed` and the input is not there: the sellable length
-  /// for elapsed zero, later the same quantile of the longer ones, at last (longer than all known) `elapsed` itself.
-  Nanoseconds sellable(Nanoseconds elapsed, const BubbleModelSettings& settings) const;
+  /// What to sell of a bubble that has lasted `elapsed`, in chunks of about `chunk` (sell_until). One that outlasts all
+  /// known ones may end at any time; that it does so within the next chunk is as likely as chunk / elapsed.
+  BubbleSale sale(Nanoseconds elapsed, Nanoseconds chunk, const BubbleModelSettings& settings) const;
 
  private:
+  Nanoseconds longest_of_the_last() const;
   enum class Side { below, within, above };
   Side side(Nanoseconds length, const BubbleModelSettings& settings) const;
   SlotTrust trust(const BubbleModelSettings& settings) const;
@@ -62,12 +70,14 @@ class BubbleSlotModel {
   Bytes lowest_now_{INT64_MAX}, lowest_before_{INT64_MAX};
 };
 
-/// All slots of one stage. A slot is named by the position of its Bubble in the stage's program.
+/// All slots of one stage. A slot is named by the position of its Bubble in the stage's program; OptimizerStep is one as
+/// well, for a stage with a tied embedding waits twice at the step's end: for the other half of its gradient in front of
+/// it, for the global norm in it.
 class BubbleModel {
  public:
   explicit BubbleModel(const Program& program, BubbleModelSettings settings = {});
 
-  /// A bubble ended. `position` is that of a Bubble in the program. Never allocates.
+  /// A bubble ended. `position` is that of a slot. Never allocates.
   void record(int position, Nanoseconds length, Bytes free_memory) {
     slot(position).record(length, free_memory, settings_);
   }
@@ -75,7 +85,9 @@ class BubbleModel {
   const std::vector<int>& positions() const { return positions_; }
   BubbleClass why(int position) const { return slot(position).why(); }
   SlotStatistics statistics(int position) const { return slot(position).statistics(settings_); }
-  Nanoseconds sellable(int position, Nanoseconds elapsed) const { return slot(position).sellable(elapsed, settings_); }
+  BubbleSale sale(int position, Nanoseconds elapsed) const { return slot(position).sale(elapsed, chunk_, settings_); }
+  /// How long the chunks are that want to run in these bubbles.
+  void set_chunk(Nanoseconds time) { chunk_ = std::max(time, kShortestChunk); }
 
  private:
   std::size_t index(int position) const {
@@ -86,7 +98,10 @@ class BubbleModel {
   const BubbleSlotModel& slot(int position) const { return slots_[index(position)]; }
   BubbleSlotModel& slot(int position) { return slots_[index(position)]; }
 
+  static constexpr Nanoseconds kShortestChunk{20'000};
+
   BubbleModelSettings settings_;
+  Nanoseconds chunk_{kShortestChunk};
   std::vector<int> slot_at_;    ///< position in the program -> index in slots_, -1 where there is no Bubble
   std::vector<int> positions_;  ///< ascending; parallel to slots_
   std::vector<BubbleSlotModel> slots_;

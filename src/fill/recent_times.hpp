@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <optional>
+#include <span>
 
 #include "base/contract.hpp"
 #include "base/units.hpp"
@@ -39,23 +39,20 @@ class RecentTimes {
 
   /// The largest of the times that at most the share `q` (0..1) of the others lie below: never between two times, so
   /// that a quantile below 1 is untouched by how far off the longest is. Zero when empty.
-  Nanoseconds quantile(double q) const { return from(0, q); }
+  Nanoseconds quantile(double q) const {
+    PF_EXPECT(q >= 0 && q <= 1);
+    if (size_ == 0) return Nanoseconds{0};
+    return sorted_[static_cast<std::size_t>(std::floor(q * (size_ - 1)))];
+  }
   Nanoseconds median() const { return quantile(0.5); }
 
-  /// The same quantile of those longer than `elapsed`; none when no time is.
-  std::optional<Nanoseconds> quantile_beyond(Nanoseconds elapsed, double q) const {
+  /// Those longer than `elapsed`, ascending.
+  std::span<const Nanoseconds> beyond(Nanoseconds elapsed) const {
     const auto first = std::upper_bound(sorted_.begin(), sorted_.begin() + size_, elapsed);
-    if (first == sorted_.begin() + size_) return std::nullopt;
-    return from(static_cast<int>(first - sorted_.begin()), q);
+    return {first, sorted_.begin() + size_};
   }
 
  private:
-  Nanoseconds from(int first, double q) const {
-    PF_EXPECT(q >= 0 && q <= 1);
-    if (size_ == 0) return Nanoseconds{0};
-    return sorted_[static_cast<std::size_t>(first + static_cast<int>(std::floor(q * (size_ - 1 - first))))];
-  }
-
   std::array<Nanoseconds, kMost> arrived_{};  ///< ring, in the order of arrival
   std::array<Nanoseconds, kMost> sorted_{};   ///< the same times, ascending
   int size_ = 0;

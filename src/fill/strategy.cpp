@@ -93,9 +93,11 @@ void GrantDecider::end_profile() {
                                                      : model_.statistics(position).median;
 }
 
-Nanoseconds GrantDecider::length(int position, Nanoseconds elapsed) const {
-  if (traits_.gaps == InnerGaps::leave && model_.why(position) == BubbleClass::steady) return 0ns;
-  return traits_.fixed_after_profile ? fixed_[static_cast<std::size_t>(position)] : model_.sellable(position, elapsed);
+BubbleSale GrantDecider::sale(int position, Nanoseconds elapsed) const {
+  constexpr Nanoseconds kNever = Nanoseconds::max();
+  if (traits_.gaps == InnerGaps::leave && model_.why(position) == BubbleClass::steady) return {0ns, kNever};
+  if (traits_.fixed_after_profile) return {fixed_[static_cast<std::size_t>(position)], kNever};
+  return model_.sale(position, elapsed);
 }
 
 PlanSettings GrantDecider::plan_settings() const {
@@ -113,19 +115,21 @@ Grant GrantDecider::decide(int position, Nanoseconds begin, Nanoseconds now, Byt
     return grant;
   }
   if (!profiled_) return grant;
-  const BubbleBudget bubble{position, model_.why(position), length(position, now - begin), free_memory};
-  grant.deadline = begin + usable(bubble, plan_settings());
+  const BubbleSale offer = sale(position, now - begin);
+  grant.deadline = begin + usable({position, model_.why(position), offer.until, free_memory}, plan_settings());
   grant.not_before = rounded_up(now, traits_.poll);
-  if (!traits_.fixed_after_profile && bubble.length > now - begin) grant.ask_again = begin + bubble.length;
-  if (traits_.rule.fits(shortest_chunk_, grant.not_before, grant.deadline) && grant.not_before < grant.deadline)
-    grant.gate = Gate::until_deadline;
+  if (offer.ask_again < Nanoseconds::max()) grant.ask_again = begin + offer.ask_again;
+  if (grant.not_before < grant.deadline) grant.gate = Gate::until_deadline;
   return grant;
 }
 
 BubbleCycle GrantDecider::cycle() const {
   BubbleCycle made;
-  for (const int position : model_.positions())
-    made.push_back({position, model_.why(position), length(position, 0ns), model_.statistics(position).free_memory});
+  for (const int position : model_.positions()) {
+    const SlotStatistics slot = model_.statistics(position);
+    const Nanoseconds length = traits_.fixed_after_profile ? sale(position, 0ns).until : slot.expected;
+    made.push_back({position, model_.why(position), length, slot.free_memory});
+  }
   return made;
 }
 

@@ -80,8 +80,6 @@ class GrantDecider {
   void end_profile();
   /// Of the adaptive strategy: left unused at the end of every bubble (GuardController::guard).
   void set_guard(Nanoseconds guard) { guard_ = guard; }
-  /// The shortest chunk that waits to be run: shorter budgets wake nobody. Zero: unknown.
-  void set_shortest_chunk(Nanoseconds time) { shortest_chunk_ = time; }
 
   /// A bubble began at `begin`, it is `now`, and the input is not there. Asked again at the grant's `ask_again`:
   /// adaptive sells more as long as it knows of longer bubbles. `free_memory`: beside the main job in this bubble.
@@ -94,8 +92,8 @@ class GrantDecider {
   const StrategyTraits& traits() const { return traits_; }
 
  private:
-  /// How long the bubble is taken to last, in all, given that it has lasted `elapsed`; before guard and fill fraction.
-  Nanoseconds length(int position, Nanoseconds elapsed) const;
+  /// What is sold of a bubble that has lasted `elapsed`, before guard and fill fraction.
+  BubbleSale sale(int position, Nanoseconds elapsed) const;
 
   StrategySettings settings_;
   StrategyTraits traits_;
@@ -103,7 +101,6 @@ class GrantDecider {
   std::vector<Nanoseconds> fixed_;  ///< by position in the program
   bool profiled_ = false;
   Nanoseconds guard_{0};
-  Nanoseconds shortest_chunk_{0};
 };
 
 }  // namespace pipefill

@@ -20,8 +20,9 @@ Nanoseconds noisy(double mean_us, std::mt19937& random, double deviation = 0.02)
 TEST(BubbleModel, SlotsAreTheBubblesOfTheProgram) {
   BubbleModel model(kProgram);
   EXPECT_EQ(model.positions(), (std::vector<int>{0, 2}));
+  EXPECT_EQ(BubbleModel({Bubble{BubbleClass::step_boundary}, OptimizerStep{}}).positions(), (std::vector<int>{0, 1}));
   EXPECT_EQ(model.why(2), BubbleClass::cool_down);
-  EXPECT_EQ(model.statistics(0).sellable, 0ns) << "nothing is sold before it was seen";
+  EXPECT_EQ(model.statistics(0).expected, 0ns) << "nothing is sold before it was seen";
   model.record(2, 5ms, {100});
   model.record(2, 6ms, {70});
   EXPECT_EQ(model.statistics(2).count, 2);
@@ -31,20 +32,27 @@ TEST(BubbleModel, SlotsAreTheBubblesOfTheProgram) {
   EXPECT_EQ(model.statistics(0).count, 0);
 }
 
-TEST(BubbleModel, SellsALengthThatMostBubblesReach) {
+TEST(BubbleModel, SellsNearlyAllAndOverrunsByAShareOfTheFillTime) {
   std::mt19937 random(1);
   BubbleModel model(kProgram);
-  int kept = 0;
-  double sold = 0;
-  constexpr int kSteps = 2000;
-  for (int step = 0; step < kSteps; ++step) {
+  model.set_chunk(300us);
+  double sold = 0, overrun = 0, lengths = 0;
+  for (int step = 0; step < 2000; ++step) {
     const Nanoseconds length = noisy(10'000, random, 0.05);
-    const Nanoseconds sellable = model.statistics(0).sellable;
-    if (step >= 10) kept += sellable <= length ? 1 : 0, sold += to_milliseconds(sellable) / 10;
+    // As a worker would use it: chunk after chunk, until told that there is nothing to sell or the input is there.
+    Nanoseconds at{0};
+    for (BubbleSale sale = model.sale(0, at); at < length; sale = model.sale(0, at)) {
+      while (at < length && at + 300us <= sale.until) at += 300us;
+      if (at < length) at = std::max(at, std::min(length, sale.ask_again));
+      if (step >= 10 && at > length) overrun += to_milliseconds(at - length);
+    }
+    const Nanoseconds sellable = model.sale(0, 0ns).until;
+    if (step >= 10) sold += to_milliseconds(std::min(sellable, length)), lengths += to_milliseconds(length);
     model.record(0, length, kFree);
   }
-  EXPECT_GT(kept, 0.75 * kSteps);  // the 20 % quantile, estimated from 32
-  EXPECT_GT(sold, 0.93 * kSteps);  // of a normal distribution: 1 - 0.84 * 0.05
+  EXPECT_GT(sold, 0.93 * lengths);
+  EXPECT_LT(overrun, 0.015 * lengths);  // 150 us, half of a chunk, would be all that may happen
+  EXPECT_GT(overrun, 0.001 * lengths) << "something is risked";
   EXPECT_EQ(model.statistics(0).trust, SlotTrust::stable);
 }
 
@@ -57,7 +65,8 @@ int steps_to_follow(double before_us, double after_us, unsigned seed) {
   for (int step = 1; step <= 40; ++step) {
     model.record(0, noisy(after_us, random), kFree);
     const SlotStatistics slot = model.statistics(0);
-    const bool near = std::abs(1e3 * to_milliseconds(slot.sellable) / after_us - 1) < 0.1 &&
+    const bool near = std::abs(1e3 * to_milliseconds(model.sale(0, 0ns).until) / after_us - 1) < 0.1 &&
+                      std::abs(1e3 * to_milliseconds(slot.expected) / after_us - 1) < 0.1 &&
                       std::abs(1e3 * to_milliseconds(slot.median) / after_us - 1) < 0.1;
     if (!near) followed = step;
   }
@@ -79,10 +88,10 @@ TEST(BubbleModel, SlowDriftIsFollowedOnTheWay) {
     BubbleModel model(kProgram);
     double level = 10'000;
     for (int step = 0; step < 100; ++step, level *= step >= 40 ? rate : 1.0) {
-      const SlotStatistics slot = model.statistics(0);
       if (step >= 40) {
-        EXPECT_LT(1e3 * to_milliseconds(slot.sellable), 1.2 * level) << "sold too long at step " << step;
-        EXPECT_GT(1e3 * to_milliseconds(slot.sellable), 0.6 * level) << "sold too short at step " << step;
+        const double sold = 1e3 * to_milliseconds(model.sale(0, 0ns).until);
+        EXPECT_LT(sold, 1.2 * level) << "sold too long at step " << step;
+        EXPECT_GT(sold, 0.6 * level) << "sold too short at step " << step;
       }
       model.record(0, noisy(level, random), kFree);
     }
@@ -96,25 +105,32 @@ TEST(BubbleModel, AStragglersBubblesAreNotSold) {
     const Nanoseconds length = noisy(10'000, random);
     model.record(0, step % 10 == 9 ? 5 * length : length, kFree);
     if (step % 10 != 9) untouched.record(0, length, kFree);
+    EXPECT_LE(model.sale(0, 0ns).until, 11ms) << step;
     if (step > 40) {
-      EXPECT_LE(model.statistics(0).sellable, untouched.statistics(0).sellable) << step;
+      EXPECT_LE(model.statistics(0).expected, 1.01 * untouched.statistics(0).expected) << step;
     }
-    EXPECT_LE(model.statistics(0).sellable, 11ms) << step;
   }
   // One in ten is rare; one in four is a straggler at work, and the slot is told apart.
   EXPECT_EQ(model.statistics(0).trust, SlotTrust::stable);
   for (int step = 0; step < 40; ++step) model.record(0, step % 4 == 0 ? 50ms : noisy(10'000, random), kFree);
   EXPECT_EQ(model.statistics(0).trust, SlotTrust::unstable);
-  EXPECT_LE(model.statistics(0).sellable, 11ms);
+  EXPECT_LE(model.sale(0, 0ns).until, 11ms);
 }
 
 TEST(BubbleModel, ABubbleThatGoesOnIsSoldByWhatLongerOnesLasted) {
   BubbleModel model(kProgram);
   for (int step = 0; step < 32; ++step) model.record(0, step % 2 == 0 ? 9ms : 11ms, kFree);
   EXPECT_EQ(model.statistics(0).trust, SlotTrust::stable);
-  EXPECT_EQ(model.sellable(0, 0ns), 9ms);
-  EXPECT_EQ(model.sellable(0, 9500us), 11ms);
-  EXPECT_EQ(model.sellable(0, 12ms), 12ms) << "nothing is known of bubbles that long";
+  model.set_chunk(1ms);
+  EXPECT_EQ(model.sale(0, 0ns).until, 9200us) << "every second one ends at 9 ms";
+  EXPECT_EQ(model.sale(0, 0ns).ask_again, 9200us);
+  EXPECT_EQ(model.sale(0, 8900us).until, 8900us) << "the chunk would have to cross 9 ms";
+  EXPECT_EQ(model.sale(0, 8900us).ask_again, 9ms);
+  EXPECT_EQ(model.sale(0, 9200us).until, 11ms) << "none of the last few was longer";
+  EXPECT_EQ(model.sale(0, 11ms).until, 13750us) << "it may well go on as long again as a quarter";
+  model.set_chunk(4ms);
+  EXPECT_EQ(model.sale(0, 11ms).until, 11ms) << "not as long as such a chunk";
+  EXPECT_EQ(model.sale(0, 11ms).ask_again, 20ms);
 }
 
 TEST(BubbleModel, MemoryIsForgottenToo) {

@@ -89,13 +89,13 @@ TEST(Strategy, AdaptiveFollowsGuardsAndUsesInnerGaps) {
   EXPECT_EQ(stage.at(3).on_arrival, OnArrival::stop);
   EXPECT_EQ(stage.at(3).memory, kFree);
   EXPECT_EQ(stage.at(1).deadline, 1003ms);
-  stage.decider.set_shortest_chunk(5ms);
-  EXPECT_EQ(stage.at(1).gate, Gate::closed) << "no chunk fits";
-  EXPECT_EQ(stage.at(3, 65ms).gate, Gate::closed) << "no chunk fits any more";
+  EXPECT_EQ(stage.at(3, 69ms).gate, Gate::closed);
   EXPECT_EQ(stage.at(3, 64ms).gate, Gate::until_deadline);
   EXPECT_EQ(stage.at(3).ask_again, 1070ms);
-  EXPECT_EQ(stage.at(3, 75ms).gate, Gate::closed) << "longer than any known";
-  EXPECT_EQ(stage.at(3, 75ms).ask_again, Nanoseconds::max());
+  EXPECT_EQ(stage.at(3, 75ms).deadline, 1092750us) << "longer than any known: a quarter more, for now";
+  stage.model.set_chunk(20ms);
+  EXPECT_EQ(stage.at(3, 75ms).gate, Gate::closed) << "too long a chunk for what may end at any time";
+  EXPECT_EQ(stage.at(3, 75ms).ask_again, 1100ms);
   stage.run(5, 2);
   EXPECT_EQ(stage.at(3).deadline, 1034ms);
   const BubbleCycle cycle = stage.decider.cycle();
@@ -110,13 +110,13 @@ TEST(Strategy, AdaptiveSellsMoreOfABubbleThatGoesOn) {
   decider.end_profile();
   decider.set_guard(1ms);
   const Grant grant = decider.decide(3, 1000ms, 1000ms, kFree);
-  EXPECT_EQ(grant.deadline, 1049ms);
-  EXPECT_EQ(grant.ask_again, 1050ms);
-  EXPECT_EQ(decider.decide(3, 1000ms, 1049ms, kFree).gate, Gate::closed) << "it may well end now";
+  EXPECT_EQ(grant.deadline, 1049004us) << "a fifth of a chunk over, in half of the bubbles";
+  EXPECT_EQ(grant.ask_again, 1050004us);
+  EXPECT_EQ(decider.decide(3, 1000ms, 1049500us, kFree).gate, Gate::closed) << "it may well end now";
   const Grant more = decider.decide(3, 1000ms, grant.ask_again, kFree);
   EXPECT_EQ(more.gate, Gate::until_deadline);
   EXPECT_EQ(more.deadline, 1059ms);
-  EXPECT_EQ(decider.decide(3, 1000ms, more.ask_again, kFree).gate, Gate::closed);
+  EXPECT_EQ(more.ask_again, 1060ms);
 }
 
 // What is called at every bubble owns no memory that it could ask for.
