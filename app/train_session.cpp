@@ -189,10 +189,13 @@ ExitCode TrainSession::run_from(const StartingPoint& start) {
                         .board = board_.get(),
                         .log = log_};
   const FillSettings filling = fill_settings(config_, plan, waiter_.method(), threads());
+  std::optional<Doorbells> doorbells;
   std::optional<FillSession> fill;
-  if (filling.runs_jobs)
+  if (filling.runs_jobs) {
+    services.doorbells = &doorbells.emplace(cluster_);
     fill.emplace(filling, FillClerkSettings{.run_directory = directory_.root.string(), .deck_jobs = config_.fill.jobs},
                  plan.training.programs[static_cast<std::size_t>(stage_id.value)], ranks_, services);
+  }
   std::optional<Stage> stage;
   all_or_none(ranks_, [&] {
     const OptimizerShard shard = config_.optimizer.shard ? OptimizerShard::yes : OptimizerShard::no;

@@ -21,6 +21,8 @@ class TiedExchange {
   /// then holds look-up + head.
   void start(std::span<float> accumulator, std::int64_t step);
   bool test();
+  /// Nothing of mine is under way.
+  bool sent() { return !started_ || outgoing_.test(); }
 
   RankId peer() const { return peer_; }
   /// Of the peer's accumulator, once test() has been true in this round.

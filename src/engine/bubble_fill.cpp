@@ -17,7 +17,8 @@ constexpr std::size_t kMostParts = 64;  // of one chunk; a hard stopped one may 
 
 }  // namespace
 
-BubbleFill::BubbleFill(const BubbleFillSettings& settings, const Program& program, FillCrew& crew, Trace& trace)
+BubbleFill::BubbleFill(const BubbleFillSettings& settings, const Program& program, FillCrew& crew, Trace& trace,
+                       RankBell bell)
     : model_(program),
       decider_(settings.strategy, model_),
       guard_(settings.guard),
@@ -26,6 +27,7 @@ BubbleFill::BubbleFill(const BubbleFillSettings& settings, const Program& progra
       first_filled_(settings.audit.first_step),
       crew_(crew),
       trace_(trace),
+      bell_(bell),
       plain_(make_pause(settings.wait)),
       shared_(make_pause(WaitMethod::sleep)) {
   decider_.set_guard(guard_.guard());
@@ -43,9 +45,10 @@ void BubbleFill::begin_step(std::int64_t step) {
     crew_.grant(kNoDeadline, Bytes{INT64_MAX}), open_ = true;
 }
 
-Pause& BubbleFill::enter(int position, Nanoseconds begin, Bytes free_memory) {
+Pause& BubbleFill::enter(int position, Nanoseconds begin, Bytes free_memory, RankId sender) {
   position_ = position, bubble_begin_ = begin, free_memory_ = free_memory;
   sold_ = Nanoseconds{0};
+  listens_ = at_rest_ && bell_.doorbells != nullptr && bell_.doorbells->has(sender);
   if (!filled_ || position < 0) return *plain_;
   if (!traits().gated) return *shared_;
   return *this;
@@ -53,7 +56,17 @@ Pause& BubbleFill::enter(int position, Nanoseconds begin, Bytes free_memory) {
 
 void BubbleFill::begin() {
   plain_->begin();
+  if (listens_) heard_ = bell_.doorbells->count(bell_.mine);
+  looked_ = false;
   ask();
+}
+
+/// What the worker may take for silence. The caller looked for the input before begin() heard the bell, so the first
+/// chunk's end is told anyway; and once it has rung in this bubble, every one is, for a message may come in parts.
+std::optional<std::uint32_t> BubbleFill::may_sleep_over() {
+  if (!std::exchange(looked_, true) || !listens_) return std::nullopt;
+  if (bell_.doorbells->count(bell_.mine) != heard_ || !at_rest_()) return std::nullopt;
+  return heard_;
 }
 
 void BubbleFill::ask() {
@@ -76,6 +89,7 @@ void BubbleFill::grant(const Grant& offer) {
 
 void BubbleFill::pause() {
   if (open_ && crew_.busy()) {
+    crew_.set_heard(may_sleep_over());
     const Nanoseconds left = grant_.deadline - now();
     crew_.wait_news(left > Nanoseconds{0} ? left + kLatePoll : kLatePoll);
     return;

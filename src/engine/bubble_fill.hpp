@@ -4,6 +4,7 @@
 // that the measured slowdown keeps its limit.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -25,6 +26,12 @@ struct BubbleFillSettings {
   WaitMethod wait = WaitMethod::spin;  ///< of the rank in bubbles that are not filled
 };
 
+/// By what a rank is told that it was sent something, so that it can sleep over chunk ends that nothing came before.
+struct RankBell {
+  const Doorbells* doorbells = nullptr;  ///< null: it looks at the end of every chunk
+  RankId mine{};
+};
+
 /// What fill work brought so far on this rank, for the step line.
 struct FillFigures {
   Nanoseconds bubbles{};  ///< in filled steps
@@ -36,13 +43,17 @@ struct FillFigures {
 class BubbleFill final : private Pause {
  public:
   /// `crew`, `trace` outlive it. `program`: the stage's.
-  BubbleFill(const BubbleFillSettings& settings, const Program& program, FillCrew& crew, Trace& trace);
+  BubbleFill(const BubbleFillSettings& settings, const Program& program, FillCrew& crew, Trace& trace,
+             RankBell bell = {});
+
+  /// `at_rest` says that nothing this rank sent is still under way: then nobody waits for it to move traffic along.
+  void set_at_rest(std::function<bool()> at_rest) { at_rest_ = std::move(at_rest); }
 
   /// The step that follows is filled, if the crew has jobs, or, for comparison, not.
   void begin_step(std::int64_t step);
   /// The rank is about to wait at the Bubble at `position`; its previous instruction ended at `begin`. Returns how to
-  /// wait. Call leave() as soon as the wait is over.
-  Pause& enter(int position, Nanoseconds begin, Bytes free_memory);
+  /// wait. Call leave() as soon as the wait is over. `sender`: whose message ends it; -1: not that of one rank.
+  Pause& enter(int position, Nanoseconds begin, Bytes free_memory, RankId sender);
   /// The input is there: the worker stops. At most the grace of waiting.
   void leave();
   /// The bubble of the last enter() (or one that was no wait at all) ended at `arrival`. Returns what was sold of it.
@@ -76,6 +87,7 @@ class BubbleFill final : private Pause {
   void begin() override;
   void pause() override;
   void ask();
+  std::optional<std::uint32_t> may_sleep_over();
   void grant(const Grant& grant);
   void record_chunks();
   void record_chunk(CrewMember& member, const ChunkRecord& chunk);
@@ -89,6 +101,8 @@ class BubbleFill final : private Pause {
   std::int64_t first_filled_;
   FillCrew& crew_;
   Trace& trace_;
+  RankBell bell_;
+  std::function<bool()> at_rest_;
   std::unique_ptr<Pause> plain_;   ///< how an unfilled bubble waits, and what a parked worker leaves of a filled one
   std::unique_ptr<Pause> shared_;  ///< how the rank waits beside a worker that nothing gates
 
@@ -103,7 +117,10 @@ class BubbleFill final : private Pause {
   Grant grant_;                   ///< the one in use
   std::optional<Grant> pending_;  ///< not to be used before its time
   Nanoseconds next_question_{};
-  bool open_ = false;  ///< a grant is being used
+  bool open_ = false;        ///< a grant is being used
+  bool listens_ = false;     ///< the bell tells all that there is to be told of this wait
+  std::uint32_t heard_ = 0;  ///< its count when the wait began
+  bool looked_ = false;      ///< the caller has looked for the input since
   Nanoseconds sold_{};
 
   std::vector<Bubble> bubbles_;  ///< of this step and, in front of them, the last one

@@ -30,7 +30,7 @@ class BubbleWatch {
             TellArrival&& arrival) {
     if (BubbleFill* fill = services_.fill) {
       services_.waiter.wait_until(std::forward<Done>(done), subject,
-                                  fill->enter(slot.index, spans_.cursor(), free_memory));
+                                  fill->enter(slot.index, spans_.cursor(), free_memory, sender_of(subject)));
       fill->leave();
       if (fill->step_is_filled()) after_arrival = EventKind::hand_over;
     } else {
@@ -40,6 +40,10 @@ class BubbleWatch {
   }
 
  private:
+  /// Whose message ends the wait; -1: more than one's.
+  static RankId sender_of(const WaitSubject& subject) {
+    return subject.kind == WaitKind::receive ? subject.peer : RankId{-1};
+  }
   void record(BubbleSlot slot, Bytes free_memory, EventKind after_arrival, Arrival arrival, Nanoseconds noticed);
 
   RankServices& services_;

@@ -19,14 +19,18 @@ Executor::Executor(const Schedule& schedule, Stage& stage, TokenBatch& batch, St
       profiler_(profiler),
       mode_(mode),
       bubbles_(services, spans, profiler),
-      links_(services.transport, services.layout, stage.message_elements() * static_cast<std::int64_t>(sizeof(float))),
+      links_(services.transport, services.layout, stage.message_elements() * static_cast<std::int64_t>(sizeof(float)),
+             services.doorbells),
       progress_([this] {
         if (end_at_once().load(std::memory_order_relaxed))
           throw Error(ExitCode::stopped_early, "ended at once by a second signal; nothing was saved");
         links_.progress();
         if (update_ != nullptr) update_->progress();
       }),
-      losses_(static_cast<std::size_t>(schedule.microbatches)) {}
+      losses_(static_cast<std::size_t>(schedule.microbatches)) {
+  if (mode_ == ExecutorMode::train && services_.fill != nullptr)
+    services_.fill->set_at_rest([this] { return links_.sends_done() && (update_ == nullptr || update_->at_rest()); });
+}
 
 void Executor::run(std::int64_t step) {
   spans_.set_step(step);

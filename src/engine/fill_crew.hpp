@@ -66,6 +66,8 @@ class FillCrew {
   void grant_only(CrewMember& member);
   /// Sleeps until the one that runs has news, or for `timeout`.
   void wait_news(Nanoseconds timeout);
+  /// See WorkerChannel::set_heard; of the one that runs.
+  void set_heard(std::optional<std::uint32_t> heard) { current_->worker->set_heard(heard); }
   /// True while somebody uses the grant. Hands it on when the one that had it has parked.
   bool busy();
   /// Nobody uses the grant now; does not hand it on.

@@ -7,8 +7,12 @@
 
 namespace pipefill {
 
-StageLinks::StageLinks(Transport& transport, ProcessLayout layout, std::int64_t payload_bytes)
-    : transport_(transport), layout_(layout), me_(transport.rank()), payload_bytes_(payload_bytes) {}
+StageLinks::StageLinks(Transport& transport, ProcessLayout layout, std::int64_t payload_bytes, Doorbells* doorbells)
+    : transport_(transport),
+      layout_(layout),
+      me_(transport.rank()),
+      payload_bytes_(payload_bytes),
+      doorbells_(doorbells) {}
 
 Message StageLinks::take_message() {
   if (free_.empty()) sends_done();
@@ -48,7 +52,9 @@ void StageLinks::send(Tag tag, StageId to) {
                                     layout_.stage_of(me_).value, tag.item, tag.microbatch.value));
   Message& message = sending_.emplace_back(std::move(found->second));
   outputs_.erase(found);
-  message.send(transport_, layout_.rank_of(to, layout_.replica_of(me_)), tag, step_);
+  const RankId receiver = layout_.rank_of(to, layout_.replica_of(me_));
+  message.send(transport_, receiver, tag, step_);
+  if (doorbells_ != nullptr) doorbells_->ring(receiver);
 }
 
 void StageLinks::hand_over(Tag tag) {

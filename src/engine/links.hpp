@@ -6,6 +6,7 @@
 #include <map>
 #include <vector>
 
+#include "comm/doorbells.hpp"
 #include "comm/message.hpp"
 #include "comm/process_layout.hpp"
 #include "comm/transport.hpp"
@@ -20,7 +21,8 @@ struct Incoming {
 
 class StageLinks {
  public:
-  StageLinks(Transport& transport, ProcessLayout layout, std::int64_t payload_bytes);
+  /// `doorbells`: rung for whoever is sent something; null: nobody listens for them.
+  StageLinks(Transport& transport, ProcessLayout layout, std::int64_t payload_bytes, Doorbells* doorbells);
 
   void begin_step(std::int64_t step) { step_ = step; }
   std::int64_t step() const { return step_; }
@@ -49,6 +51,7 @@ class StageLinks {
   ProcessLayout layout_;
   RankId me_;
   std::int64_t payload_bytes_;
+  Doorbells* doorbells_;
   std::int64_t step_ = 0;
   std::map<Tag, Incoming> incoming_;
   std::map<Tag, Message> outputs_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/log.hpp"
+#include "comm/doorbells.hpp"
 #include "comm/liveness_board.hpp"
 #include "comm/process_layout.hpp"
 #include "comm/transport.hpp"
@@ -23,6 +24,7 @@ struct RankServices {
   Trace& trace;
   const ArrivalClock& arrivals;
   LivenessBoard* board = nullptr;  ///< null in tests without one
+  Doorbells* doorbells = nullptr;  ///< null where nobody listens for them
   BubbleFill* fill = nullptr;      ///< null: nothing fills the bubbles
   FillDesk* desk = nullptr;        ///< null as fill is
   Log log = make_null_log();       ///< rank 0's lines are for people; the others' only warn

@@ -104,6 +104,11 @@ void StageUpdate::progress() {
   for (ChunkReduction& r : reductions_) r.reduction.test();
 }
 
+bool StageUpdate::at_rest() {
+  return (!tied_ || tied_->sent()) &&
+         std::ranges::all_of(reductions_, [](ChunkReduction& r) { return r.reduction.test(); });
+}
+
 void StageUpdate::note_slot(BubbleSlot slot) {
   if (slot.why == BubbleClass::collective) collective_slot_ = slot;
   if (slot.why != BubbleClass::step_boundary) return;
@@ -149,6 +154,7 @@ void StageUpdate::exchange_tied(std::int64_t step, Bytes free_memory) {
     return;
   }
   tied_->start(stage_.tied_gradient().own, step);
+  if (services_.doorbells != nullptr) services_.doorbells->ring(tied_->peer());
   const WaitSubject subject{WaitKind::receive, tied_->peer(), {Channel::tied_gradient, kTiedItem, {}}, step};
   bubbles_.wait(
       boundary_slot_, subject, free_memory, EventKind::collective, [this] { return tied_->test(); },

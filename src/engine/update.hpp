@@ -43,6 +43,8 @@ class StageUpdate {
   void start_reduction(ModelChunkId chunk, std::int64_t step);
   /// Moves reductions along while the stage computes.
   void progress();
+  /// Nothing of this rank is under way that its progress would help along.
+  bool at_rest();
   /// Where in the program the waits of the update stand.
   void note_slot(BubbleSlot slot);
   /// This rank's bubble time of the step before, to be told to all with the next norm.

@@ -24,6 +24,8 @@ constexpr const char* kName = "channel of a fill worker";
 static_assert(std::is_trivially_copyable_v<JobReport> && std::is_trivially_copyable_v<ChunkRecord>);
 static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 
+constexpr std::int64_t kTellAll = -1;
+
 template <class E>
 E load(const std::atomic<std::uint32_t>& word) {
   return static_cast<E>(word.load(std::memory_order_seq_cst));
@@ -46,6 +48,7 @@ struct ChannelBlock {
   std::atomic<std::int64_t> stop_ns{0};
   std::atomic<std::int64_t> stopped_ns{0};
   std::atomic<std::uint64_t> records_read{0};
+  std::atomic<std::int64_t> heard{kTellAll};
 
   alignas(64) std::atomic<std::uint32_t> command_sequence{0};
   WorkerCommand command = WorkerCommand::none;
@@ -132,10 +135,15 @@ bool WorkerChannel::answered() const {
 std::uint64_t WorkerChannel::grant(Nanoseconds deadline, Bytes memory) {
   block_->deadline_ns.store(deadline.count(), std::memory_order_relaxed);
   block_->memory_bytes.store(memory.count, std::memory_order_relaxed);
+  block_->heard.store(kTellAll, std::memory_order_relaxed);
   const std::uint64_t sequence = block_->grant_sequence.load(std::memory_order_relaxed) + 1;
   block_->grant_sequence.store(sequence, std::memory_order_release);
   futex_bump(block_->wake);
   return sequence;
+}
+
+void WorkerChannel::set_heard(std::optional<std::uint32_t> heard) {
+  block_->heard.store(heard ? std::int64_t{*heard} : kTellAll, std::memory_order_relaxed);
 }
 
 void WorkerChannel::stop() {
@@ -266,7 +274,10 @@ void WorkerChannel::record(const ChunkRecord& record) {
   const std::uint64_t at = block_->records_written.load(std::memory_order_relaxed);
   block_->records[at % kChannelRecords] = record;
   block_->records_written.store(at + 1, std::memory_order_release);
-  futex_bump(block_->news);
+  const std::int64_t heard = block_->heard.load(std::memory_order_relaxed);
+  const bool sleeps_on =
+      doorbell_ != nullptr && heard != kTellAll && std::int64_t{doorbell_->load(std::memory_order_acquire)} == heard;
+  if (!sleeps_on) futex_bump(block_->news);
 }
 
 void WorkerChannel::set_done(std::int64_t done) { block_->done.store(done, std::memory_order_release); }

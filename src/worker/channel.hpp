@@ -113,6 +113,9 @@ class WorkerChannel {
   bool answered() const;  ///< the last posted command is done
   /// Opens a grant and wakes the worker. 0.3 us when it need not be woken, 1-3 us else.
   std::uint64_t grant(Nanoseconds deadline, Bytes memory);
+  /// Whether the rank wants to know of every chunk that ends: `heard` none. Otherwise only from when its doorbell says
+  /// something else than `heard`. A new grant means none. Where the worker has no doorbell it tells every chunk.
+  void set_heard(std::optional<std::uint32_t> heard);
   /// How the worker judges and paces chunks; before the worker attaches.
   void set_rule(const ChunkRule& rule);
   /// The current grant is over. Idempotent.
@@ -147,6 +150,8 @@ class WorkerChannel {
 
   // ---- worker's side (one thread, unless said otherwise) ----
 
+  /// The word that others raise when they send the rank something; it outlives this. Null: there is none.
+  void set_doorbell(const std::atomic<std::uint32_t>* doorbell) { doorbell_ = doorbell; }
   void set_phase(WorkerPhase phase);  ///< wakes the rank, unless it is `running`, which the rank need not know
   /// The command that waits to be served, if any.
   struct Posted {
@@ -175,6 +180,7 @@ class WorkerChannel {
   WorkerChannel(FileDescriptor memory, ChannelBlock* block) : memory_(std::move(memory)), block_(block) {}
   FileDescriptor memory_;
   ChannelBlock* block_;
+  const std::atomic<std::uint32_t>* doorbell_ = nullptr;
 };
 
 /// Copies text into a fixed array, cut and ended by a zero byte.

@@ -213,6 +213,7 @@ AssignedJob Supervisor::job() const { return impl_->job(); }
 bool Supervisor::wants_grant() const { return impl_->wants_grant(); }
 std::uint64_t Supervisor::grant(Nanoseconds deadline, Bytes memory) { return impl_->grant(deadline, memory); }
 FutexWake Supervisor::wait_news(Nanoseconds timeout) { return impl_->wait_news(timeout); }
+void Supervisor::set_heard(std::optional<std::uint32_t> heard) { impl_->channel.set_heard(heard); }
 bool Supervisor::parked() const { return impl_->channel.parked(); }
 ParkResult Supervisor::stop() { return impl_->stop(); }
 void Supervisor::drain(std::vector<ChunkRecord>& records) { impl_->channel.drain(records); }

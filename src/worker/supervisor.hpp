@@ -9,11 +9,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/log.hpp"
 #include "base/units.hpp"
+#include "comm/doorbells.hpp"
 #include "fill_jobs/kind.hpp"
 #include "worker/channel.hpp"
 #include "worker/worker_process.hpp"
@@ -35,6 +37,7 @@ struct SupervisorSettings {
   int threads = 1;                                     ///< of jobs not pinned to another number
   ChunkRule rule{};                                    ///< of the strategy
   FindKind find_kind = pipefill::find_kind;            ///< for in_process
+  DoorbellPlace doorbell{};                            ///< the rank's; it outlives the supervisor
 };
 
 /// What has become of the job that is assigned, failures and retries included.
@@ -96,6 +99,8 @@ class Supervisor {
   std::uint64_t grant(Nanoseconds deadline, Bytes memory);
   /// Sleeps until a chunk ends, the worker parks or dies, or for `timeout`. What the executor's Pause calls.
   FutexWake wait_news(Nanoseconds timeout);
+  /// See WorkerChannel::set_heard; before wait_news.
+  void set_heard(std::optional<std::uint32_t> heard);
   /// The grant is not used any more: every further look can wait for the arrival alone.
   bool parked() const;
   /// Ends the grant: stop word, at most `grace` of waiting, hard stop. Harmless without a grant.

@@ -110,6 +110,7 @@ void Supervisor::Impl::spawn() {
       options.is = WorkerIs::thread;
       options.threads = settings_.threads;
       options.find_kind = settings_.find_kind;
+      shared.set_doorbell(settings_.doorbell.word);
       run_worker_loop(shared, options);
     });
     alive_ = true;
@@ -117,8 +118,8 @@ void Supervisor::Impl::spawn() {
   }
   next_spawn_ = now() + kRespawn * (1 << unready_deaths_);
   ++unready_deaths_;  // until it proves to be alive
-  process_ = WorkerProcess::spawn(settings_.program, settings_.arguments, channel.descriptor(), settings_.threads,
-                                  settings_.priority);
+  process_ = WorkerProcess::spawn(settings_.program, settings_.arguments, {channel.descriptor(), settings_.doorbell},
+                                  settings_.threads, settings_.priority);
   pid = process_->pid();
   alive_ = true;
 }

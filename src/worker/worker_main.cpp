@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -13,6 +14,7 @@
 #include <exception>
 
 #include "base/error.hpp"
+#include "comm/doorbells.hpp"
 #include "worker/channel.hpp"
 #include "worker/worker_loop.hpp"
 
@@ -27,6 +29,14 @@ void die_first_without_memory() {
   ::close(file);
 }
 
+/// Mapped for as long as the process lives, and not for writing: a job that goes astray must not ring.
+const Doorbell* map_doorbell(FileDescriptor memory, std::int64_t offset) {
+  const auto size = static_cast<std::size_t>(offset) + sizeof(Doorbell);
+  void* at = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, memory.get(), 0);
+  if (at == MAP_FAILED) return nullptr;
+  return reinterpret_cast<const Doorbell*>(static_cast<const std::byte*>(at) + offset);
+}
+
 }  // namespace
 
 void become_idle_class() {
@@ -37,7 +47,7 @@ void become_idle_class() {
 }
 
 int worker_main(int argc, char** argv, FindKind find_kind) {
-  if (argc != 5) {
+  if (argc != 6) {
     std::fprintf(stderr, "pipefill fill-worker is started by a rank of pipefill train, not by hand\n");
     return static_cast<int>(ExitCode::usage);
   }
@@ -54,6 +64,8 @@ int worker_main(int argc, char** argv, FindKind find_kind) {
     FileDescriptor memory(std::atoi(argv[2]));
     ::fcntl(memory.get(), F_SETFD, FD_CLOEXEC);
     WorkerChannel channel = WorkerChannel::attach(std::move(memory));
+    const std::int64_t offset = std::atoll(argv[5]);
+    if (offset >= 0) channel.set_doorbell(map_doorbell(FileDescriptor(std::atoi(argv[2]) + 1), offset));
     WorkerLoopOptions options;
     options.threads = std::max(1, std::atoi(argv[4]));
     options.find_kind = find_kind;

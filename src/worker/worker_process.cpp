@@ -25,6 +25,8 @@ namespace pipefill {
 namespace {
 
 constexpr int kChannelNumber = 3;
+constexpr int kDoorbellNumber = 4;
+constexpr int kFirstOther = 5;
 
 void check_spawn(int error, const char* what) {
   if (error != 0) throw FileError(ExitCode::input_output, "fill worker", system_text(what, error));
@@ -43,10 +45,12 @@ struct SpawnAttributes {
 
 }  // namespace
 
-WorkerProcess WorkerProcess::spawn(const std::string& program, const std::vector<std::string>& arguments, int channel,
-                                   int threads, WorkerPriority priority) {
+WorkerProcess WorkerProcess::spawn(const std::string& program, const std::vector<std::string>& arguments,
+                                   WorkerMemory memory, int threads, WorkerPriority priority) {
   std::vector<std::string> argv = arguments, environment = fixed_environment();
-  for (const int number : {kChannelNumber, static_cast<int>(::getpid()), threads})
+  const std::int64_t bell = memory.doorbell.descriptor >= 0 ? memory.doorbell.offset : -1;
+  for (const std::int64_t number :
+       {std::int64_t{kChannelNumber}, std::int64_t{::getpid()}, std::int64_t{threads}, bell})
     argv.push_back(fmt::format("{}", number));
   static std::atomic<int> count{0};  // several ranks may live in one process
   const std::string mark = fmt::format("{}={}.{}", kWorkerMark, ::getpid(), ++count);
@@ -62,8 +66,16 @@ WorkerProcess WorkerProcess::spawn(const std::string& program, const std::vector
 
   SpawnFiles files;
   check_spawn(::posix_spawn_file_actions_addopen(&files.actions, 0, "/dev/null", O_RDONLY, 0), "cannot prepare files");
-  check_spawn(::posix_spawn_file_actions_adddup2(&files.actions, channel, kChannelNumber), "cannot prepare files");
-  check_spawn(::posix_spawn_file_actions_addclosefrom_np(&files.actions, kChannelNumber + 1), "cannot prepare files");
+  // Out of the way of each other first: one may have the other's number.
+  const FileDescriptor channel(::fcntl(memory.channel, F_DUPFD_CLOEXEC, kFirstOther));
+  const FileDescriptor doorbell(bell < 0 ? -1 : ::fcntl(memory.doorbell.descriptor, F_DUPFD_CLOEXEC, kFirstOther));
+  check_spawn(::posix_spawn_file_actions_adddup2(&files.actions, channel.get(), kChannelNumber),
+              "cannot prepare files");
+  if (bell >= 0)
+    check_spawn(::posix_spawn_file_actions_adddup2(&files.actions, doorbell.get(), kDoorbellNumber),
+                "cannot prepare files");
+  check_spawn(::posix_spawn_file_actions_addclosefrom_np(&files.actions, bell < 0 ? kDoorbellNumber : kFirstOther),
+              "cannot prepare files");
   SpawnAttributes spawn;
   sigset_t none, all;
   sigemptyset(&none);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/doorbells.hpp"
 #include "fill_jobs/process_tree.hpp"
 #include "storage/atomic_file.hpp"
 
@@ -13,13 +14,19 @@ namespace pipefill {
 /// idle: runs only when nobody else wants the core (0.3 % of it beside a busy thread). normal: for comparison.
 enum class WorkerPriority { idle, normal };
 
+/// The memory a worker shares with its rank.
+struct WorkerMemory {
+  int channel = -1;
+  DoorbellPlace doorbell{};
+};
+
 class WorkerProcess {
  public:
   /// posix_spawn (never fork: the rank may hold gigabytes): own process group, idle class from its exec on
-  /// (unless `priority` is normal), fixed environment, no descriptors but `channel` as number 3 and the first three.
-  /// FileError 74. The calling thread must live as long as the process: the kernel ends the child when its creator
-  /// thread ends.
-  static WorkerProcess spawn(const std::string& program, const std::vector<std::string>& arguments, int channel,
+  /// (unless `priority` is normal), fixed environment, no descriptors but the first three and those of `memory` behind
+  /// them. FileError 74. The calling thread must live as long as the process: the kernel ends the child when its
+  /// creator thread ends.
+  static WorkerProcess spawn(const std::string& program, const std::vector<std::string>& arguments, WorkerMemory memory,
                              int threads, WorkerPriority priority);
   WorkerProcess(WorkerProcess&&) = default;
   WorkerProcess& operator=(WorkerProcess&&) = default;

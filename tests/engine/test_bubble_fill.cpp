@@ -181,7 +181,7 @@ class Granting : public FillTest {
     fill.begin_step(number);
     for (const int position : {0, 2}) {
       const Nanoseconds begin = now(), length = position == 0 ? first : second;
-      Pause& pause = fill.enter(position, begin, kMemory);
+      Pause& pause = fill.enter(position, begin, kMemory, {-1});
       pause.begin();
       while (now() < begin + length) pause.pause();
       fill.leave();
@@ -213,6 +213,61 @@ TEST_F(Granting, NothingRunsBeforeBubblesAreMeasuredThenInThemOnly) {
     EXPECT_TRUE(row.slot == 0 || row.slot == 2) << row.slot;
   }
   EXPECT_GE(fills, chunks - 1);
+}
+
+/// How often a rank looks for its input in a bubble of 40 ms, while chunks of 0.2 ms run.
+class Listening : public Granting {
+ protected:
+  Listening() : crew_(listening_worker(), make_null_log()) {
+    crew_.assign({.number = 9, .directory = job_directory("job-9", "chunks: 100000, chunk_us: 200")});
+    EXPECT_TRUE(eventually([&] { return crew_.find(9)->worker->job().state == AssignedState::ready; }));
+    fill_.set_at_rest([this] { return at_rest_; });
+    for (std::int64_t number = 1; number <= 4; ++number) looks(number, {-1}, 40ms, [](int) {});
+  }
+  SupervisorSettings listening_worker() {
+    SupervisorSettings s = worker();
+    s.doorbell = bells_.place(kMe);
+    return s;
+  }
+  template <class AtLook>
+  int looks(std::int64_t number, RankId sender, Nanoseconds length, AtLook at_look) {
+    int looks = 0;
+    fill_.begin_step(number);
+    const Nanoseconds begin = now();
+    Pause& pause = fill_.enter(0, begin, kMemory, sender);
+    for (pause.begin(); now() < begin + length - 5ms; at_look(++looks)) pause.pause();  // not to the deadline: it polls
+    fill_.leave();
+    fill_.record(0, begin, begin + length, kMemory);
+    fill_.end_step(length);
+    return looks;
+  }
+
+  static constexpr RankId kMe{0}, kSender{1}, kFar{2};
+  Doorbells bells_{{kMe, kSender}};
+  FillCrew crew_;
+  BubbleFill fill_{settings(), kProgram, crew_, trace(), {&bells_, kMe}};
+  bool at_rest_ = true;
+};
+
+TEST_F(Listening, SleepsOverChunksUntilItIsRung) {
+  const auto nothing = [](int) {};
+  EXPECT_GT(looks(5, kFar, 40ms, nothing), 30) << "a sender on another host rings nobody";
+  EXPECT_LT(looks(6, kSender, 40ms, nothing), 10);
+  at_rest_ = false;
+  EXPECT_GT(looks(7, kSender, 40ms, nothing), 30) << "what it sent needs its progress";
+  at_rest_ = true;
+  EXPECT_GT(looks(8, kSender, 40ms,
+                  [&](int look) {
+                    if (look == 1) bells_.ring(kMe);
+                  }),
+            30)
+      << "it may come in parts";
+  std::thread sender([&] {
+    std::this_thread::sleep_for(10ms);
+    bells_.ring(kMe);
+  });
+  EXPECT_GT(looks(9, kSender, 40ms, nothing), 20) << "in the midst of its sleep";
+  sender.join();
 }
 
 TEST_F(Granting, AnUnfilledStepRunsNothing) {

@@ -40,7 +40,7 @@ class Rank {
   void step() {
     fill_.begin_step(++step_);
     const Nanoseconds begin = now();
-    Pause& pause = fill_.enter(0, begin, kMemory);
+    Pause& pause = fill_.enter(0, begin, kMemory, {-1});
     pause.begin();
     while (now() < begin + 5ms) pause.pause();
     fill_.leave();

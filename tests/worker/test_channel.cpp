@@ -77,6 +77,35 @@ TEST(WorkerChannel, EveryWaitHasATimeOutAndNewsWake) {
   EXPECT_EQ(rank.wait_news(ticket, 30s), FutexWake::changed) << "an old ticket never sleeps";
 }
 
+TEST(WorkerChannel, TheRankSleepsOverChunksWhileItsDoorbellIsSilent) {
+  WorkerChannel rank = WorkerChannel::create();
+  WorkerChannel worker = rank.share();
+  std::atomic<std::uint32_t> bell{41};
+  const auto told = [&] {
+    const std::uint32_t before = rank.ticket();
+    worker.record({});
+    return rank.ticket() != before;
+  };
+  rank.grant(kNoDeadline, Bytes{0});
+  rank.set_heard(41);
+  EXPECT_TRUE(told()) << "a worker without a doorbell tells all";
+  worker.set_doorbell(&bell);
+  EXPECT_FALSE(told());
+  bell = 42;
+  EXPECT_TRUE(told());
+  EXPECT_TRUE(told()) << "until the rank says that it has heard";
+  rank.set_heard(42);
+  EXPECT_FALSE(told());
+  const std::uint32_t before = rank.ticket();
+  worker.park(1, ParkReason::deadline, WorkerPhase::parked);
+  EXPECT_NE(rank.ticket(), before) << "everything else is told";
+  rank.grant(kNoDeadline, Bytes{0});
+  EXPECT_TRUE(told()) << "a new grant begins with telling";
+  rank.set_heard(42);
+  rank.set_heard(std::nullopt);
+  EXPECT_TRUE(told());
+}
+
 TEST(WorkerChannel, AWorkerCannotShortenIt) {
   const WorkerChannel rank = WorkerChannel::create();
   EXPECT_NE(::ftruncate(rank.descriptor(), 0), 0);
