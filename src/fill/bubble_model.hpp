@@ -13,10 +13,10 @@
 namespace pipefill {
 
 struct BubbleModelSettings {
-  double band = 0.25;              ///< a length further than this share from the median is not like the others ...
-  Nanoseconds tolerance{20'000};   ///< ... unless it is nearer than this
-  double overrun_share = 0.1;      ///< of a fill chunk, at most expected to run after the arrival; stable slots
-  double cautious_share = 0.05;    ///< the same of unstable ones; of unknown ones none
+  double band = 0.25;             ///< a length further than this share from the median is not like the others ...
+  Nanoseconds tolerance{20'000};  ///< ... unless it is nearer than this
+  double overrun_share = 0.1;     ///< of a fill chunk, at most expected to run after the arrival; stable slots
+  double cautious_share = 0.05;   ///< the same of unstable ones; of unknown ones none
 };
 
 /// unknown: too few bubbles seen since the start or the last drift. unstable: often far off (a straggler), or wide.
@@ -70,9 +70,9 @@ class BubbleSlotModel {
   Bytes lowest_now_{INT64_MAX}, lowest_before_{INT64_MAX};
 };
 
-/// All slots of one stage. A slot is named by the position of its Bubble in the stage's program; OptimizerStep is one as
-/// well, for a stage with a tied embedding waits twice at the step's end: for the other half of its gradient in front of
-/// it, for the global norm in it.
+/// All slots of one stage. A slot is named by the position of its Bubble in the stage's program; OptimizerStep is one
+/// as well, for a stage with a tied embedding waits twice at the step's end: for the other half of its gradient in
+/// front of it, for the global norm in it.
 class BubbleModel {
  public:
   explicit BubbleModel(const Program& program, BubbleModelSettings settings = {});

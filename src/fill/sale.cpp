@@ -37,7 +37,8 @@ Nanoseconds sell_until(std::span<const Nanoseconds> lengths, Nanoseconds elapsed
     else
       sum -= time(passed++);
   }
-  return Nanoseconds{static_cast<std::int64_t>(end)};  // not reached: the last length alone ends it, its share being < 1
+  return Nanoseconds{
+      static_cast<std::int64_t>(end)};  // not reached: the last length alone ends it, its share being < 1
 }
 
 }  // namespace pipefill

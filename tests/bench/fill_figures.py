@@ -2,6 +2,7 @@
 program's own summary. The formulas are those of src/trace/summary.hpp. Usage: fill_figures.py RUN [RUN ...]"""
 
 import collections
+import math
 import sys
 
 import h5py
@@ -42,6 +43,16 @@ def slowdowns(steps):
     return numpy.array([numpy.mean(f) / numpy.mean(u) - 1 for u, f in sides.values() if u and f])
 
 
+def median_interval(values, confidence=0.95):
+    """The order statistics between which the median lies with this confidence; infinite for too few values."""
+    ordered, n, below = sorted(values), len(values), 0.0
+    for k in range(n // 2):
+        below += math.comb(n, k) / 2**n
+        if 2 * below > 1 - confidence:
+            return (ordered[k - 1], ordered[n - k]) if k > 0 else (-math.inf, math.inf)
+    return (ordered[n // 2 - 1], ordered[n - n // 2]) if n > 1 else (-math.inf, math.inf)
+
+
 def figures(run):
     events, steps, kinds = load(run)
     conversion, coverage = conversion_and_coverage(events, steps, kinds)
@@ -49,7 +60,8 @@ def figures(run):
     mine = steps[(steps["rank"] == 0) & (steps["step"] > 10)]
     mine = mine[mine["filled"] == 1] if (mine["filled"] == 1).any() else mine
     step = float(numpy.median(mine["end_ns"] - mine["start_ns"])) / 1e6
-    return {"conversion": conversion, "coverage": coverage, "pairs": len(pairs), "step_ms": step,
+    low, high = median_interval(pairs)
+    return {"conversion": conversion, "coverage": coverage, "pairs": len(pairs), "step_ms": step, "low": low, "high": high,
             "slowdown": float(numpy.median(pairs)) if len(pairs) else float("nan")}
 
 

@@ -3,10 +3,11 @@
 
     tests/bench/fill_strategies.py [--program build/release/app/pipefill] [--runs 5] [--steps 420] [--only adaptive ...]
 
-Runs inputs/fill.yaml over 2 ranks, GPipe and 1F1B, with every strategy, `none` between them, interleaved, and prints for
-each the median over the runs of what fill_figures.py computes from the traces: conversion, coverage, slowdown of the
-block pairs, and the step time against that of whole runs of `none` (which alternating blocks could hide). Needs two
-quiet cores."""
+Runs inputs/fill.yaml over 2 ranks, GPipe and 1F1B, strategy after strategy with `none` among them, round after round, and
+prints every run as it ends; at the end of a schedule each strategy's median over its runs of what fill_figures.py computes
+from the traces: conversion, coverage, the block pairs' slowdown with the interval of its median, and the step time of the
+filled steps against whole runs of `none` (a constant cost would hide in alternating blocks). Half of the steps are filled,
+one by one in turn. Needs two quiet cores and, for all of it, an hour."""
 
 import argparse
 import os
@@ -25,12 +26,19 @@ SETTINGS = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"
             "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_hwloc_base_binding_policy": "none"}
 
 
-def run(program, directory, schedule, strategy, steps, words):
-    subprocess.run(["mpirun", "-n", "2", program, "train", ROOT / "inputs/fill.yaml", f"run.directory={directory}",
-                    f"run.steps={steps}", f"schedule.name={schedule}", f"fill.strategy={strategy}", "fill.audit=0.5",
-                    "fill.block=1", f"fill.jobs=[{ROOT}/inputs/jobs/score.yaml, {ROOT}/inputs/jobs/score_b.yaml]", "log.progress=none", *words],
+def run(options, directory, schedule, strategy):
+    jobs = f"fill.jobs=[{ROOT}/inputs/jobs/score.yaml, {ROOT}/inputs/jobs/score_b.yaml]"
+    subprocess.run(["mpirun", "-n", "2", options.program, "train", ROOT / "inputs/fill.yaml", f"run.directory={directory}",
+                    f"run.steps={options.steps}", f"schedule.name={schedule}", f"fill.strategy={strategy}",
+                    "fill.audit=0.5", "fill.block=1", jobs, "log.progress=none", *options.words],
                    check=True, stdout=subprocess.DEVNULL, env=os.environ | SETTINGS)
     return figures(directory)
+
+
+def line(schedule, strategy, f, plain):
+    against = f"{100 * (f['step_ms'] / plain - 1):+.2f} %" if plain else ""
+    return (f"{schedule:8} {strategy:14} {f['conversion']:10.3f} {f['coverage']:8.3f} {100 * f['slowdown']:+8.2f} % "
+            f"({100 * f['low']:+.2f} .. {100 * f['high']:+.2f} %, {f['pairs']:.0f} pairs)  {f['step_ms']:.1f} ms {against}")
 
 
 def main():
@@ -43,20 +51,18 @@ def main():
     parser.add_argument("words", nargs="*", help="key.path=value for every run")
     options = parser.parse_args()
     strategies = list(dict.fromkeys(["none", *options.only]))
-    print("schedule strategy        conversion coverage  slowdown (pairs)  step against none", flush=True)
+    print("schedule strategy       conversion coverage  slowdown (interval, pairs)  step, against none", flush=True)
     for schedule in options.schedules:
         seen = {strategy: [] for strategy in strategies}
         for _ in range(options.runs):
             for strategy in strategies:
                 with tempfile.TemporaryDirectory(prefix="pipefill-fill-") as scratch:
-                    seen[strategy].append(run(options.program, f"{scratch}/run", schedule, strategy, options.steps,
-                                              options.words))
+                    seen[strategy].append(run(options, f"{scratch}/run", schedule, strategy))
+                print("   ", line(schedule, strategy, seen[strategy][-1], None), flush=True)
         plain = statistics.median(f["step_ms"] for f in seen["none"])
         for strategy in strategies:
             median = {key: statistics.median(f[key] for f in seen[strategy]) for key in seen[strategy][0]}
-            print(f"{schedule:8} {strategy:14} {median['conversion']:10.3f} {median['coverage']:8.3f} "
-                  f"{100 * median['slowdown']:8.2f} % ({median['pairs']:.0f})  {median['step_ms']:.1f} ms, "
-                  f"{100 * (median['step_ms'] / plain - 1):+.2f} %", flush=True)
+            print(line(schedule, strategy, median, plain), flush=True)
 
 
 if __name__ == "__main__":
