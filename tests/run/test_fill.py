@@ -112,7 +112,7 @@ class Outputs(FillTest):
 class Sharing(FillTest):
     def test_two_jobs_on_one_stage(self):
         """One job's chunks are too long for some of its stage's bubbles; another one has those."""
-        jobs, kinds = [], {"long": {"chunks": 130, "chunk_us": 2000}, "short": {"chunks": 300, "chunk_us": 200}}
+        jobs, kinds = [], {"long": {"chunks": 230, "chunk_us": 2000}, "short": {"chunks": 300, "chunk_us": 200}}
         for kind, parameters in kinds.items():
             for i in range(2):
                 job = self.plugin(f"{kind}{i}", **parameters)
