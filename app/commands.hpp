@@ -16,6 +16,7 @@ namespace pipefill {
 using Command = std::function<ExitCode()>;
 
 void add_check_command(CLI::App& app, Command& chosen);
+void add_doctor_command(CLI::App& app, Command& chosen);
 void add_halt_command(CLI::App& app, Command& chosen);
 void add_plan_command(CLI::App& app, Command& chosen);
 void add_status_command(CLI::App& app, Command& chosen);

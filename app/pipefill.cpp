@@ -42,6 +42,7 @@ ExitCode run(int argc, char** argv) {
   add_checkpoint_command(app, chosen);
   add_trace_command(app, chosen);
   add_fill_command(app, chosen);
+  add_doctor_command(app, chosen);
   if (parse_command_line(app, argc, argv) == Parsed::printed) return run_printing([] { return ExitCode::finished; });
   if (app.got_subcommand("train")) return chosen();  // what it prints is in log.txt too: not worth the run
   return run_printing(chosen);
