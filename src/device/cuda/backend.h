@@ -15,12 +15,12 @@ extern "C" {
 /* One device as the driver describes it. */
 typedef struct {
   char name[256];
-  char uuid[48];             /* "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", as nvidia-smi writes it */
-  char pci[32];              /* "0000:65:00.0" */
+  char uuid[48]; /* "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", as nvidia-smi writes it */
+  char pci[32];  /* "0000:65:00.0" */
   int32_t compute_major, compute_minor;
   int32_t multiprocessors;
   int64_t memory_bytes;
-  int32_t peers;             /* bit i: can address the memory of device i (of the first 31) */
+  int32_t peers; /* bit i: can address the memory of device i (of the first 31) */
 } pipefill_cuda_device;
 
 typedef struct {

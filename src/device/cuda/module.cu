@@ -1,4 +1,5 @@
-// The module's one door: its factory, and what it knows of the devices. Everything else of the CUDA backend stays inside.
+// The module's one door: its factory, and what it knows of the devices. Everything else of the CUDA backend stays
+// inside.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -20,8 +21,8 @@ bool good(cudaError_t result, const char* call, char* error, std::size_t error_b
 void write_uuid(const cudaUUID_t& uuid, char* text, std::size_t bytes) {
   unsigned char b[16];
   std::memcpy(b, uuid.bytes, sizeof b);
-  std::snprintf(text, bytes, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1], b[2],
-                b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+  std::snprintf(text, bytes, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
+                b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
 }
 
 std::int32_t driver_version() {
