@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <string_view>
 
 #include "base/contract.hpp"
 #include "kernels/attention/attention.hpp"
@@ -16,7 +17,7 @@
 namespace pipefill {
 namespace {
 
-const StageTensor& tensor(const ParameterStore& store, const std::string& name) {
+const StageTensor& tensor(const ParameterStore& store, std::string_view name) {
   const StageTensor* found = store.find(name);
   PF_EXPECT(found != nullptr);
   return *found;
