@@ -66,11 +66,14 @@ function(pipefill_tests folder)
   gtest_discover_tests(test_${folder} DISCOVERY_MODE PRE_TEST TEST_PREFIX ${folder}. PROPERTIES LABELS unit TIMEOUT 120)
 endfunction()
 
-# How mpirun is called by tests: also as root, also with more ranks than cores, never bound, never for ever.
+# How mpirun is called by tests: also as root, also with more ranks than cores, never bound, never for ever. The launcher
+# of Open MPI 5 reads PRTE_* instead, as in jobscripts/mpirun_settings.sh.
 set(PIPEFILL_MPIRUN ${MPIEXEC_EXECUTABLE} --timeout 60)
 set(PIPEFILL_MPI_ENVIRONMENT
     OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1
     OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
+    PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe PRTE_MCA_hwloc_default_binding_policy=none
     ASAN_OPTIONS=detect_leaks=0)  # Open MPI's own start-up leaks would drown ours
 
 function(pipefill_mpi_tests folder)

@@ -71,7 +71,8 @@ class Workstation(runs.Runs):
     def test_a_signal_during_the_start_is_not_lost(self):
         process = self.start(self.write_deck("early", runs.ENDLESS), "2")
         self.addCleanup(process.kill)
-        self.wait_until("mpirun", lambda: subprocess.run(["pgrep", "-P", str(process.pid), "-x", "mpirun"],
+        # Open MPI 5's mpirun turns into prterun.
+        self.wait_until("mpirun", lambda: subprocess.run(["pgrep", "-P", str(process.pid), "-x", "mpirun|prterun"],
                                                          stdout=subprocess.DEVNULL).returncode == 0, 20)
         process.send_signal(signal.SIGTERM)
         self.finish(process, 75)
