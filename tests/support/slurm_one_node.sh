@@ -14,7 +14,7 @@ export SLURM_CONF=$state/slurm.conf
 free_ports() {
   python3 -c 'import socket
 s = [socket.socket() for _ in range(2)]
-[x.bind(("127.0.0.1", 0)) for x in s]
+[x.bind(("", 0)) for x in s]  # as slurmctld does: a port that any other address uses is no good either
 print(*[x.getsockname()[1] for x in s])'
 }
 
@@ -53,6 +53,11 @@ KillWait=5
 NodeName=$host NodeAddr=127.0.0.1 CPUs=$((cpus < 2 ? 2 : cpus)) RealMemory=$memory State=UNKNOWN
 PartitionName=main Nodes=$host Default=YES MaxTime=INFINITE State=UP
 CONF
+  # Newer ones do not start where they find no cgroups that they may use, as in a container; older ones need none here
+  # and do not know the word.
+  if [ "$(/usr/sbin/slurmd -V | sed 's/[^0-9]*\([0-9]*\).*/\1/')" -ge 24 ]; then
+    echo CgroupPlugin=disabled >"$state/cgroup.conf"
+  fi
 }
 
 up() {
