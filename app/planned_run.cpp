@@ -37,11 +37,9 @@ PlannedRun predict_run(const RunConfig& config) {
   const int replicas = config.parallel.replicas;
   PlannedRun run;
   run.plan = plan_run(config, data_vocab(config));
-  for (int chunk = 0; chunk < run.plan.cut.size(); ++chunk) {
-    ChunkMemory memory = chunk_memory(run.plan.shape, run.plan.cut, {chunk}, run.plan.batch.microbatch_size);
+  run.memory = chunk_memories(run.plan.shape, run.plan.cut, run.plan.batch.microbatch_size);
+  for (ChunkMemory& memory : run.memory)
     if (config.optimizer.shard) memory.moments.count = (memory.moments.count + replicas - 1) / replicas;
-    run.memory.push_back(memory);
-  }
   run.costs = predicted_costs(run.plan, run.memory);
   run.timeline = price(run.plan.training, run.costs);
   run.limit_from_deck = config.device.memory > Bytes{0};

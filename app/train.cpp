@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "comm/cluster.hpp"
@@ -9,6 +10,7 @@
 #include "config/load.hpp"
 #include "deck_arguments.hpp"
 #include "engine/signals.hpp"
+#include "start_up_watch.hpp"
 #include "train_session.hpp"
 #include "walltime.hpp"
 
@@ -30,12 +32,14 @@ bool is_shared(const Error& error) {
 ExitCode train(const TrainOptions& options) {
   const Nanoseconds started = now();
   install_signal_handlers();
+  std::optional<StartUpWatch> watch([] { end_all_ranks(static_cast<int>(ExitCode::stopped_early)); });
   Cluster cluster;
   try {
     RunConfig config = validate_for_ranks(options.deck->load(), cluster.size());
     // Rank 0 watches the time; the others read it too, so that all leave at a wrong one, but do not ask Slurm.
     if (!options.max_time.empty() && (cluster.rank().value == 0 || options.max_time != "auto"))
       config.run.max_time = parse_max_time(options.max_time);
+    watch.reset();  // the session has its own, which can say more
     TrainSession session(cluster, config, parse_resume(options.resume), started);
     return session.run();
   } catch (const Error& error) {

@@ -104,6 +104,15 @@ TrainSession::TrainSession(Cluster& cluster, const RunConfig& config, ResumeChoi
     board_->finish();  // a stopped rank that mpirun wakes to end it must not blame this one and write over the reason
     transport_.abort(static_cast<int>(ExitCode::lost_peer));
   });
+  start_up_watch_.emplace([this] { stop_before_first_step(); });
+}
+
+void TrainSession::stop_before_first_step() {
+  const char* const reason = "signal USR2, TERM or INT before the first step";
+  log_->info("stopped by {}; the same command starts again", reason);
+  if (status_is_of_this_start_) tell_failure(reason, ExitCode::stopped_early);
+  board_->finish();
+  transport_.abort(static_cast<int>(ExitCode::stopped_early));
 }
 
 /// However this rank leaves, it leaves on purpose: its peers must not take it for a lost one and write over the reason.
@@ -146,6 +155,7 @@ ExitCode TrainSession::run() {
       const std::lock_guard lock(status_mutex_);
       if (is_first()) write_status(directory_, status_);
     });
+    status_is_of_this_start_ = true;
     return run_from(start);
   } catch (const Error& error) {
     const bool asked = end_at_once().load();
@@ -234,6 +244,7 @@ ExitCode TrainSession::run_from(const StartingPoint& start) {
   if (fill) fill->desk().open();
   spans.close(EventKind::start_up);
 
+  start_up_watch_.reset();
   // Train, and measure while training.
   const TrainingResult result = trainer.run();
   if (fill) fill->desk().close();

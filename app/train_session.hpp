@@ -2,6 +2,7 @@
 // it is needed and taken down in reverse.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -14,6 +15,7 @@
 #include "data/token_data.hpp"
 #include "device/cpu/binding.hpp"
 #include "device/cpu/cpu_device.hpp"
+#include "start_up_watch.hpp"
 #include "storage/hdf5_thread.hpp"
 #include "storage/run_lock.hpp"
 #include "train_resume.hpp"
@@ -33,6 +35,7 @@ class TrainSession {
  private:
   ExitCode run_from(const StartingPoint& start);
   void open_run_directory();
+  void stop_before_first_step();
   void log_start(const StartingPoint& start, const RunPlan& plan) const;
   /// Rank 0's clock against the others', and what a message between neighbours takes.
   ArrivalClock measure_network(std::int64_t message_bytes);
@@ -62,10 +65,12 @@ class TrainSession {
   Waiter waiter_;
   RankGroup ranks_;
   std::mutex status_mutex_;
+  std::atomic<bool> status_is_of_this_start_ = false;  ///< before that, status.json tells of an earlier one
   RunStatus status_;  ///< what stays the same for a whole start; phase and step are filled in where it is written
   std::optional<RunLock> lock_;
   Hdf5Thread hdf5_;
   std::unique_ptr<Watchdog> watchdog_;
+  std::optional<StartUpWatch> start_up_watch_;  ///< until the first step
   std::vector<ClockReading> clocks_at_start_;
   Nanoseconds hop_{};
 };

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "config/keys.hpp"
+#include "schedule/schedule.hpp"
 
 namespace pipefill {
 namespace {
@@ -65,6 +66,22 @@ void check_data(const RunConfig& config, Findings& found) {
     found.push_back({"data.validation_every", "data.validation_tokens is 0: there is nothing to validate on"});
 }
 
+/// `stages` 0: not known yet.
+void check_schedule(const RunConfig& config, std::int64_t stages, Findings& found) {
+  const int microbatches = config.schedule.microbatches;
+  if (stages > kMostStages)
+    found.push_back({"parallel.stages", fmt::format("{} stages; at most {} are possible", stages, kMostStages)});
+  if (stages * microbatches > kMostStageMicrobatches)
+    found.push_back({"schedule.microbatches", fmt::format("{} microbatches on {} stages; stages times microbatches may "
+                                                          "be {} at most",
+                                                          microbatches, stages, kMostStageMicrobatches)});
+}
+
+std::int64_t stages_of_deck(const RunConfig& config) {
+  const ParallelSection& parallel = config.parallel;
+  return parallel.stages != 0 ? parallel.stages : static_cast<std::int64_t>(parallel.layers.size());
+}
+
 void check_parallel(const RunConfig& config, Findings& found) {
   const ParallelSection& parallel = config.parallel;
   if (!parallel.layers.empty()) {
@@ -96,13 +113,13 @@ Findings check_together(const RunConfig& config) {
   check_step_size(config, found);
   check_data(config, found);
   check_parallel(config, found);
+  check_schedule(config, stages_of_deck(config), found);
   return found;
 }
 
 Findings check_ranks(const RunConfig& config, int ranks) {
   const ParallelSection& parallel = config.parallel;
-  const std::int64_t stages =
-      parallel.stages != 0 ? parallel.stages : static_cast<std::int64_t>(parallel.layers.size());
+  const std::int64_t stages = stages_of_deck(config);
   if (stages == 0 && ranks % parallel.replicas != 0)
     return {{"parallel.replicas", fmt::format("{} ranks do not divide into {} replicas; start a multiple of {}", ranks,
                                               parallel.replicas, parallel.replicas)}};
@@ -110,7 +127,9 @@ Findings check_ranks(const RunConfig& config, int ranks) {
     return {{"parallel.stages",
              fmt::format("{} stages x {} replicas need {} ranks, there are {}; start {} or change the deck", stages,
                          parallel.replicas, stages * parallel.replicas, ranks, stages * parallel.replicas)}};
-  return {};
+  Findings found;
+  check_schedule(config, ranks / parallel.replicas, found);
+  return found;
 }
 
 }  // namespace pipefill

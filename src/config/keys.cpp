@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "schedule/build.hpp"
+#include "schedule/schedule.hpp"
 
 namespace pipefill {
 namespace {
@@ -67,7 +68,7 @@ std::vector<Key> make_keys() {
       {"data.validation_tokens", at(&C::data, &DataSection::validation_tokens), at_least(0), "", {},
        "tokens of one validation, rounded up to whole microbatches; 0: no validation"},
 
-      {"parallel.stages", at(&C::parallel, &ParallelSection::stages), at_least(1, 65536), "auto", {},
+      {"parallel.stages", at(&C::parallel, &ParallelSection::stages), at_least(1, kMostStages), "auto", {},
        "pipeline stages, P; auto: ranks / replicas"},
       {"parallel.replicas", at(&C::parallel, &ParallelSection::replicas), at_least(1, 65536), "", {},
        "data-parallel copies of the pipeline, R"},
@@ -76,8 +77,8 @@ std::vector<Key> make_keys() {
 
       {"schedule.name", at(&C::schedule, &ScheduleSection::name), kFree, "", schedule_names(),
        "order of the work"},
-      {"schedule.microbatches", at(&C::schedule, &ScheduleSection::microbatches), at_least(1, 1000000), "", {},
-       "microbatches of a step on each replica, M"},
+      {"schedule.microbatches", at(&C::schedule, &ScheduleSection::microbatches), at_least(1, kMostMicrobatches), "", {},
+       "microbatches of a step on each replica, M; times the stages at most 1048576"},
       {"schedule.microbatch_size", at(&C::schedule, &ScheduleSection::microbatch_size), at_least(1, 65536), "", {},
        "samples of a microbatch, B"},
 

@@ -56,9 +56,10 @@ StageSetup stage_setup(const RunPlan& plan, StageId stage, std::uint64_t seed) {
 }
 
 Bytes planned_memory(const RunPlan& plan, const StageSetup& setup, OptimizerShard shard) {
+  const std::vector<ChunkMemory> memories = chunk_memories(plan.shape, plan.cut, setup.microbatch_size);
   Bytes sum{};
   for (std::size_t i = 0; i < setup.chunks.size(); ++i) {
-    ChunkMemory memory = chunk_memory(plan.shape, plan.cut, setup.chunks[i], setup.microbatch_size);
+    ChunkMemory memory = memories[static_cast<std::size_t>(setup.chunks[i].value)];
     if (shard == OptimizerShard::yes) memory.moments.count /= plan.layout.replicas;
     sum += memory.total(setup.slots[i], setup.weight_slots[i]);
   }

@@ -42,24 +42,34 @@ double training_flops_per_token(const ModelShape& shape, const LayerCut& cut, Mo
   return flops;
 }
 
-ChunkMemory chunk_memory(const ModelShape& shape, const LayerCut& cut, ModelChunkId chunk, int microbatch_size) {
-  const std::array held{chunk};
+std::vector<ChunkMemory> chunk_memories(const ModelShape& shape, const LayerCut& cut, int microbatch_size) {
+  struct Tensors {
+    Carver flat, copies, tied;
+  };
   const bool bf16 = shape.compute == ComputeType::bf16;
-  ChunkMemory memory;
-  Carver flat, copies, tied;
+  std::vector<Tensors> tensors(static_cast<std::size_t>(cut.size()));
+  const auto add = [&](const TensorSpec& tensor, ModelChunkId chunk) {
+    Tensors& mine = tensors[static_cast<std::size_t>(chunk.value)];
+    mine.flat.take<float>(tensor.elements());
+    if (bf16 && is_product_weight(tensor, cut, std::array{chunk})) mine.copies.take<Bf16>(tensor.elements());
+    if (tensor.tied_chunk && cut.size() == 1) mine.tied.take<float>(tensor.elements());
+  };
   for (const TensorSpec& tensor : parameter_table(shape, cut)) {
-    if (!tensor.on(chunk)) continue;
-    flat.take<float>(tensor.elements());
-    if (bf16 && is_product_weight(tensor, cut, held)) copies.take<Bf16>(tensor.elements());
-    if (tensor.tied_chunk && cut.size() == 1) tied.take<float>(tensor.elements());
+    add(tensor, tensor.chunk);
+    if (tensor.tied_chunk && *tensor.tied_chunk != tensor.chunk) add(tensor, *tensor.tied_chunk);
   }
-  memory.parameters = flat.taken();
-  memory.gradients = flat.taken() + tied.taken();
-  memory.compute_copies = copies.taken();
-  memory.moments = flat.taken() * 2;
-  const ChunkShape sizes(shape, cut, chunk, microbatch_size);
-  bf16 ? add_activations<Bf16>(shape, sizes, memory) : add_activations<float>(shape, sizes, memory);
-  return memory;
+  std::vector<ChunkMemory> memories;
+  for (int chunk = 0; chunk < cut.size(); ++chunk) {
+    const Tensors& mine = tensors[static_cast<std::size_t>(chunk)];
+    ChunkMemory& memory = memories.emplace_back();
+    memory.parameters = mine.flat.taken();
+    memory.gradients = mine.flat.taken() + mine.tied.taken();
+    memory.compute_copies = mine.copies.taken();
+    memory.moments = mine.flat.taken() * 2;
+    const ChunkShape sizes(shape, cut, {chunk}, microbatch_size);
+    bf16 ? add_activations<Bf16>(shape, sizes, memory) : add_activations<float>(shape, sizes, memory);
+  }
+  return memories;
 }
 
 }  // namespace pipefill

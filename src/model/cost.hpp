@@ -1,6 +1,8 @@
 // What the model costs, in FLOPs and bytes: for the layer cut, for `plan`, and for the model FLOP rate.
 #pragma once
 
+#include <vector>
+
 #include "base/id.hpp"
 #include "base/units.hpp"
 #include "model/layer_cut.hpp"
@@ -37,6 +39,7 @@ struct ChunkMemory {
            deferred_gradients * weight_slots;
   }
 };
-ChunkMemory chunk_memory(const ModelShape& shape, const LayerCut& cut, ModelChunkId chunk, int microbatch_size);
+/// By chunk.
+std::vector<ChunkMemory> chunk_memories(const ModelShape& shape, const LayerCut& cut, int microbatch_size);
 
 }  // namespace pipefill

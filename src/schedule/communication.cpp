@@ -56,11 +56,15 @@ class Messages {
 std::vector<std::vector<Program>> place_receives(const Schedule& compute, const std::vector<Place>& order) {
   const Dependencies dependencies = find_dependencies(compute);
   const Messages messages(compute);
-  std::map<Place, Place> consumer_of;
+  std::vector<std::vector<std::optional<Place>>> consumers;
+  for (const Program& program : compute.programs) consumers.emplace_back(program.size());
+  const auto consumer_of = [&](Place place) -> std::optional<Place>& {
+    return consumers[static_cast<std::size_t>(place.stage)][static_cast<std::size_t>(place.index)];
+  };
   for (const Place place : order) {
     for (const Dependency& dependency :
          dependencies[static_cast<std::size_t>(place.stage)][static_cast<std::size_t>(place.index)]) {
-      if (dependency.link == Link::message) consumer_of[dependency.on] = place;
+      if (dependency.link == Link::message) consumer_of(dependency.on) = place;
     }
   }
 
@@ -69,12 +73,11 @@ std::vector<std::vector<Program>> place_receives(const Schedule& compute, const 
   std::vector<int> already_run(compute.programs.size(), 0);
   for (const Place place : order) {
     ++already_run[static_cast<std::size_t>(place.stage)];
-    const auto found = consumer_of.find(place);
-    if (found == consumer_of.end()) continue;
-    const Place consumer = found->second;
-    const auto stage = static_cast<std::size_t>(consumer.stage);
-    const int before = std::min(already_run[stage], std::max(consumer.index - 1, 0));
-    receives[stage][static_cast<std::size_t>(before)].push_back(*messages.receive_for(at(compute, consumer)));
+    const std::optional<Place> consumer = consumer_of(place);
+    if (!consumer) continue;
+    const auto stage = static_cast<std::size_t>(consumer->stage);
+    const int before = std::min(already_run[stage], std::max(consumer->index - 1, 0));
+    receives[stage][static_cast<std::size_t>(before)].push_back(*messages.receive_for(at(compute, *consumer)));
   }
   return receives;
 }

@@ -2,20 +2,21 @@
 #include "schedule/dependencies.hpp"
 
 #include <cstdint>
-#include <map>
 #include <optional>
-#include <tuple>
+
+#include "schedule/place_table.hpp"
 
 namespace pipefill {
 namespace {
 
 /// What an instruction puts into the world; each made once per chunk and microbatch.
 enum class Product { output, input_gradient, weight_gradient, sent_activation, activation, sent_gradient, gradient };
+constexpr int kProducts = static_cast<int>(Product::gradient) + 1;
 
-/// The first place where each product is made. Chunks are 64-bit so that neighbours of any int can be asked for.
+/// The first place where each product is made.
 class Makers {
  public:
-  explicit Makers(const Schedule& schedule) {
+  explicit Makers(const Schedule& schedule) : makers_(schedule, kProducts) {
     for (int stage = 0; stage < schedule.stages(); ++stage) {
       const Program& program = schedule.programs[static_cast<std::size_t>(stage)];
       for (int index = 0; index < static_cast<int>(program.size()); ++index) {
@@ -24,24 +25,15 @@ class Makers {
     }
   }
   std::optional<Place> find(Product product, std::int64_t chunk, MicrobatchId microbatch) const {
-    const auto found = makers_.find({product, chunk, microbatch.value});
-    return found == makers_.end() ? std::nullopt : std::optional(found->second);
+    return makers_.find(product, chunk, microbatch.value);
   }
   /// The places that make this product of a chunk, for every microbatch.
-  std::vector<Place> find_all(Product product, std::int64_t chunk) const {
-    std::vector<Place> places;
-    for (auto at = makers_.lower_bound({product, chunk, -1}); at != makers_.end(); ++at) {
-      const auto& [found_product, found_chunk, microbatch] = at->first;
-      if (found_product != product || found_chunk != chunk) break;
-      places.push_back(at->second);
-    }
-    return places;
-  }
+  std::vector<Place> find_all(Product product, std::int64_t chunk) const { return makers_.find_all(product, chunk); }
 
  private:
   void add(const Instruction& instruction, Place place) {
     const auto makes = [&](Product product, const auto& i) {
-      makers_.emplace(std::tuple{product, std::int64_t{i.chunk.value}, i.microbatch.value}, place);
+      (void)makers_.add(product, i.chunk.value, i.microbatch.value, place);
     };
     std::visit(Overloaded{
                    [&](const Forward& i) { makes(Product::output, i); },
@@ -62,7 +54,7 @@ class Makers {
                instruction);
   }
 
-  std::map<std::tuple<Product, std::int64_t, int>, Place> makers_;
+  PlaceTable<Product> makers_;
 };
 
 /// Everything the optimizer step of any stage waits for: all stages' last instructions before theirs, all reductions.
@@ -163,6 +155,7 @@ Dependencies find_dependencies(const Schedule& schedule, SendMode mode) {
   Dependencies result;
   for (int stage = 0; stage < schedule.stages(); ++stage) {
     auto& of_stage = result.emplace_back();
+    of_stage.reserve(schedule.programs[static_cast<std::size_t>(stage)].size());
     for (const Instruction& instruction : schedule.programs[static_cast<std::size_t>(stage)]) {
       of_stage.push_back(find(instruction, stage));
     }

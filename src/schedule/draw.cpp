@@ -18,12 +18,18 @@
 namespace pipefill {
 namespace {
 
-/// Position of a chunk among the chunks of its stage, none when it is the only one.
-std::optional<int> position_on_stage(const Schedule& schedule, ModelChunkId chunk) {
-  const auto& stages = schedule.stage_of_chunk;
-  const auto mine = stages.begin() + chunk.value;
-  if (std::count(stages.begin(), stages.end(), *mine) == 1) return std::nullopt;
-  return static_cast<int>(std::count(stages.begin(), mine, *mine));
+/// [chunk] -> its position among the chunks of its stage, none when it is the only one.
+using Positions = std::vector<std::optional<int>>;
+
+Positions positions_on_stages(const Schedule& schedule) {
+  std::vector<int> held(schedule.programs.size(), 0);
+  Positions positions;
+  for (const StageId stage : schedule.stage_of_chunk)
+    positions.emplace_back(held[static_cast<std::size_t>(stage.value)]++);
+  for (std::size_t chunk = 0; chunk < positions.size(); ++chunk) {
+    if (held[static_cast<std::size_t>(schedule.stage_of_chunk[chunk].value)] == 1) positions[chunk].reset();
+  }
+  return positions;
 }
 
 /// What an instruction looks like: a label, then its pad to the end; an empty label is not drawn.
@@ -32,9 +38,9 @@ struct Look {
   char pad = ' ';
 };
 
-Look look_of(const Schedule& schedule, const Instruction& instruction) {
+Look look_of(const Positions& positions, const Instruction& instruction) {
   const auto compute = [&](char kind, char pad, const auto& i) {
-    const auto position = position_on_stage(schedule, i.chunk);
+    const std::optional<int> position = positions[static_cast<std::size_t>(i.chunk.value)];
     return Look{fmt::format("{}{}{}", kind, i.microbatch.value, position ? fmt::format(".{}", *position) : ""), pad};
   };
   return std::visit(Overloaded{
@@ -62,7 +68,7 @@ struct Scale {
   }
 };
 
-Scale choose_scale(const Schedule& schedule, const Timeline& timeline, int columns) {
+Scale choose_scale(const Schedule& schedule, const Positions& positions, const Timeline& timeline, int columns) {
   std::int64_t unit = 0;
   std::size_t longest_label = 0;
   for (std::size_t stage = 0; stage < timeline.stages.size(); ++stage) {
@@ -70,7 +76,7 @@ Scale choose_scale(const Schedule& schedule, const Timeline& timeline, int colum
     for (std::size_t index = 0; index < instructions.size(); ++index) {
       unit = std::gcd(unit, instructions[index].start.count());
       unit = std::gcd(unit, instructions[index].end.count());
-      longest_label = std::max(longest_label, look_of(schedule, schedule.programs[stage][index]).label.size());
+      longest_label = std::max(longest_label, look_of(positions, schedule.programs[stage][index]).label.size());
     }
   }
   if (unit == 0) return {Nanoseconds{1}, 1, false};  // everything lasts no time
@@ -127,13 +133,14 @@ std::string title(const Schedule& schedule, const CostModel& costs, const Timeli
 std::string draw(const Schedule& schedule, const CostModel& costs, const Timeline& timeline, int max_width) {
   const auto digits = fmt::formatted_size("{}", schedule.stages() - 1);
   const auto frame = static_cast<int>(std::string_view("stage  ||").size() + digits);
-  const Scale scale = choose_scale(schedule, timeline, max_width - frame);
+  const Positions positions = positions_on_stages(schedule);
+  const Scale scale = choose_scale(schedule, positions, timeline, max_width - frame);
   std::string drawing = title(schedule, costs, timeline, scale) + '\n';
   for (std::size_t stage = 0; stage < timeline.stages.size(); ++stage) {
     std::string line(scale.column(timeline.makespan), '.');
     const auto& instructions = timeline.stages[stage].instructions;
     for (std::size_t index = 0; index < instructions.size(); ++index) {
-      const Look look = look_of(schedule, schedule.programs[stage][index]);
+      const Look look = look_of(positions, schedule.programs[stage][index]);
       if (look.label.empty()) continue;
       const std::size_t begin = scale.column(instructions[index].start);
       const std::size_t width = scale.column(instructions[index].end) - begin;

@@ -16,6 +16,12 @@ Schedule one_chunk_per_stage(std::string name, int stages, int microbatches) {
                     "microbatches",
                     name, stages, microbatches));
   }
+  if (microbatches > kMostMicrobatches || stages > kMostStageMicrobatches / microbatches) {
+    throw ScheduleError(fmt::format(
+        "schedule '{}' of {} stages and {} microbatches is too long: at most {} microbatches, and {} stages times "
+        "microbatches, are possible",
+        name, stages, microbatches, kMostMicrobatches, kMostStageMicrobatches));
+  }
   Schedule schedule;
   schedule.name = std::move(name);
   schedule.microbatches = microbatches;

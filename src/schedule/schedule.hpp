@@ -10,6 +10,13 @@ namespace pipefill {
 
 using Program = std::vector<Instruction>;
 
+/// The trace and the liveness board hold a microbatch in 16 bits.
+inline constexpr int kMostMicrobatches = 32768;
+/// A third of the bits of Open MPI's tags are there for the chunk.
+inline constexpr int kMostStages = 1024;
+/// Stages times microbatches: beyond it, to check and price a schedule would take minutes and gigabytes.
+inline constexpr int kMostStageMicrobatches = 1 << 20;
+
 struct Schedule {
   std::string name;                     ///< "gpipe", "1f1b", ...
   int microbatches = 1;                 ///< M

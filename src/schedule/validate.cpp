@@ -7,12 +7,12 @@
 #include <array>
 #include <map>
 #include <optional>
-#include <tuple>
 #include <utility>
 
 #include "base/error.hpp"
 #include "schedule/bubbles.hpp"
 #include "schedule/dry_run.hpp"
+#include "schedule/place_table.hpp"
 #include "schedule/text.hpp"
 
 namespace pipefill {
@@ -28,6 +28,7 @@ enum class Kind {
   send_gradient,
   recv_gradient
 };
+constexpr int kKinds = static_cast<int>(Kind::recv_gradient) + 1;
 
 /// Chunk, microbatch and (messages) peer of an instruction about one microbatch.
 struct Subject {
@@ -63,7 +64,8 @@ std::optional<Subject> subject_of(const Instruction& instruction) {
 
 class Validator {
  public:
-  explicit Validator(const Schedule& schedule) : schedule_(schedule), trains_(has_backward(schedule)) {}
+  explicit Validator(const Schedule& schedule)
+      : schedule_(schedule), trains_(has_backward(schedule)), where_(schedule, kKinds) {}
 
   std::vector<Violation> operator()() {
     check_shape();
@@ -100,6 +102,9 @@ class Validator {
     if (schedule_.stages() < 1) report({-1, -1}, "has no stages");
     if (schedule_.chunks() < 1) report({-1, -1}, "has no chunks");
     if (schedule_.microbatches < 1) report({-1, -1}, "has {} microbatches, needs at least 1", schedule_.microbatches);
+    if (schedule_.microbatches > kMostMicrobatches) {
+      report({-1, -1}, "has {} microbatches, at most {} are possible", schedule_.microbatches, kMostMicrobatches);
+    }
     for (int chunk = 0; chunk < schedule_.chunks(); ++chunk) {
       if (stage_of(chunk) < 0 || stage_of(chunk) >= schedule_.stages()) {
         report({-1, -1}, "puts chunk {} on stage {}, but has {} stages", chunk, stage_of(chunk), schedule_.stages());
@@ -122,9 +127,8 @@ class Validator {
         indices_in_range_ = false;
         report(place, "microbatch {} is outside 0..{}", subject->microbatch, schedule_.microbatches - 1);
       }
-      const auto [entry, first] = where_.try_emplace({subject->kind, subject->chunk, subject->microbatch}, place);
-      if (!first) {
-        report(place, "is there a second time, first on stage {} at {}", entry->second.stage, entry->second.index);
+      if (const auto first = where_.add(subject->kind, subject->chunk, subject->microbatch, place)) {
+        report(place, "is there a second time, first on stage {} at {}", first->stage, first->index);
       }
     });
   }
@@ -138,7 +142,7 @@ class Validator {
     }
   }
 
-  bool exists(Kind kind, int chunk, int microbatch) const { return where_.contains({kind, chunk, microbatch}); }
+  bool exists(Kind kind, int chunk, int microbatch) const { return where_.find(kind, chunk, microbatch).has_value(); }
 
   void check_compute_counts() {
     for (int chunk = 0; chunk < schedule_.chunks(); ++chunk) {
@@ -202,9 +206,8 @@ class Validator {
         if (trains_ && !exists(Kind::send_gradient, after, m) && !exists(Kind::recv_gradient, chunk, m)) {
           report({stage_of(after), -1}, "{}SEND_B{} and {}RECV_B{} are missing", after, m, chunk, m);
         }
-        if (!trains_ && exists(Kind::send_gradient, after, m)) {
-          report(where_.at({Kind::send_gradient, after, m}), "no backward makes this gradient");
-        }
+        const auto gradient = where_.find(Kind::send_gradient, after, m);
+        if (!trains_ && gradient) report(*gradient, "no backward makes this gradient");
       }
     }
   }
@@ -276,7 +279,7 @@ class Validator {
   const Schedule& schedule_;
   bool trains_;
   bool indices_in_range_ = true;
-  std::map<std::tuple<Kind, int, int>, Place> where_;  ///< kind, chunk, microbatch -> first place
+  PlaceTable<Kind> where_;
   std::vector<Violation> found_;
 };
 

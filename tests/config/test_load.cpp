@@ -146,7 +146,12 @@ TEST(ValidateForRanks, FillsInTheStagesOrSaysTheNumbers) {
   EXPECT_EQ(validate_for_ranks(config, 8).parallel.stages, 4);
   EXPECT_NE(deck_error([&] { validate_for_ranks(config, 6); }).find("4 stages x 2 replicas need 8 ranks, there are 6"),
             std::string::npos);
+  config.schedule.microbatches = 32768;
+  EXPECT_EQ(deck_error([&] { validate_for_ranks(config, 8); }), "");
   config.parallel.stages = 0;
+  EXPECT_NE(deck_error([&] { validate_for_ranks(config, 66); }).find("32768 microbatches on 33 stages"),
+            std::string::npos);
+  EXPECT_NE(deck_error([&] { validate_for_ranks(config, 2050); }).find("1025 stages; at most 1024"), std::string::npos);
   config.parallel.layers = {2, 1, 1};
   EXPECT_EQ(validate_for_ranks(config, 6).parallel.stages, 3);
   EXPECT_NE(deck_error([&] { validate_for_ranks(config, 4); }), "");

@@ -107,6 +107,7 @@ TEST(Cost, MemoryEstimateIsWhatTheStageAllocates) {
       const ModelShape shape{
           .layers = 4, .channels = 32, .heads = 4, .context = 8, .vocab = 100, .tied = tied, .compute = compute};
       const LayerCut cut = cut_layers_explicitly(shape, 3, std::vector<int>{1, 2, 1});
+      const std::vector<ChunkMemory> memories = chunk_memories(shape, cut, 3);
       for (int c = 0; c < 3; ++c) {
         StageSetup setup;
         setup.shape = shape;
@@ -118,7 +119,7 @@ TEST(Cost, MemoryEstimateIsWhatTheStageAllocates) {
         CpuDevice device(1, Bytes{0});
         Stage stage(setup, device);
         Adamw optimizer({}, stage, device);
-        const ChunkMemory memory = chunk_memory(shape, cut, {c}, 3);
+        const ChunkMemory& memory = memories[static_cast<std::size_t>(c)];
         EXPECT_EQ(device.memory().in_use, memory.total(2, 1)) << "chunk " << c;
         EXPECT_EQ(stage.activation_bytes_reserved(), memory.activations * 2 + memory.deferred_gradients);
         EXPECT_EQ(memory.logits, c == 2 ? Bytes{3 * 8 * 112 * 4} : Bytes{0});

@@ -80,6 +80,22 @@ class Signals(RunTest):
             else:
                 self.assertIn("is not saved", output)
 
+    def test_a_signal_before_the_first_step_ends_the_run_there(self):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR2):
+            run = self.new_run(number.name)
+            # Weights that take seconds to draw, so that the signal comes while they are.
+            job = self.start(run, "run.steps=9", "model.channels=768", "model.layers=24", "model.heads=12")
+            job.until(lambda: (run.path / "status.json").exists(), "the start of the run")
+            os.kill(job.pid_of(1), number)
+            code, output = job.end(timeout=20)
+            self.assertEqual(code, STOPPED, output)
+            status = run.status()
+            self.assertEqual((status["state"], status["step"], status["exit_code"]), ("stopped", 0, STOPPED), output)
+            self.assertIn("before the first step", status["reason"])
+            self.assertEqual((run.lines(), run.checkpoints()), ([], []))
+        code, output = run.train()  # and it can be started again
+        self.assertEqual(code, FINISHED, output)
+
     def test_a_second_term_ends_at_once(self):
         run = self.new_run()
         job = self.start(run, *LONG_RUN, "checkpoint.every=2")
