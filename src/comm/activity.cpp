@@ -63,11 +63,13 @@ bool may_take_long(ActivityKind kind) {
 }
 
 std::uint64_t pack(const Activity& a) {
-  return static_cast<std::uint64_t>(a.kind) | field(a.chunk) << 16 | field(a.microbatch) << 32;
+  return static_cast<std::uint64_t>(a.kind) | static_cast<std::uint64_t>(a.purpose) << 8 | field(a.chunk) << 16 |
+         field(a.microbatch) << 32;
 }
 
 Activity unpack_activity(std::uint64_t word) {
-  return {static_cast<ActivityKind>(word & 0xff), number(word, 16), number(word, 32)};
+  return {static_cast<ActivityKind>(word & 0xff), number(word, 16), number(word, 32),
+          static_cast<Purpose>(word >> 8 & 0xff)};
 }
 
 std::uint64_t pack(const WaitSubject& s) {
@@ -83,7 +85,8 @@ WaitSubject unpack_wait(std::uint64_t word) {
 }
 
 std::string describe(const Activity& a) {
-  std::string text = name(a.kind);
+  std::string text = a.purpose == Purpose::validation ? "validation, " : "";
+  text += name(a.kind);
   if (a.microbatch >= 0) text += fmt::format(" of microbatch {}", a.microbatch);
   if (a.chunk >= 0) text += fmt::format(" in chunk {}", a.chunk);
   return text;

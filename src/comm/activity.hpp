@@ -23,11 +23,15 @@ enum class ActivityKind : std::uint8_t {
   finishing,
 };
 
+/// What a step's work is done for.
+enum class Purpose : std::uint8_t { training, validation };
+
 /// `chunk` and `microbatch` are -1 where they do not apply.
 struct Activity {
   ActivityKind kind = ActivityKind::starting;
   int chunk = -1;
   int microbatch = -1;
+  Purpose purpose = Purpose::training;
   bool operator==(const Activity&) const = default;
 };
 
@@ -52,7 +56,7 @@ Activity unpack_activity(std::uint64_t word);
 std::uint64_t pack(const WaitSubject& subject);
 WaitSubject unpack_wait(std::uint64_t word);
 
-std::string describe(const Activity& activity);  ///< "forward of microbatch 3 in chunk 2"
+std::string describe(const Activity& activity);  ///< "forward of microbatch 3 in chunk 2", "validation, forward of ..."
 std::string describe(const WaitSubject& subject,
                      ProcessLayout layout);  ///< "the activation of microbatch 3 for chunk 2 from rank 1 (stage 1)"
 std::string describe(RankId rank, ProcessLayout layout);  ///< "rank 5 (stage 1, replica 1)"

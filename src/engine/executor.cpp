@@ -163,7 +163,9 @@ void Executor::pass_on(Channel channel, ModelChunkId consumer, MicrobatchId micr
 }
 
 void Executor::announce(ActivityKind kind, ModelChunkId chunk, MicrobatchId microbatch) {
-  if (services_.board != nullptr) services_.board->doing({kind, chunk.value, microbatch.value});
+  if (services_.board != nullptr)
+    services_.board->doing({kind, chunk.value, microbatch.value,
+                            mode_ == ExecutorMode::evaluate ? Purpose::validation : Purpose::training});
 }
 
 Nanoseconds Executor::close(EventKind kind, ModelChunkId chunk, MicrobatchId microbatch) {

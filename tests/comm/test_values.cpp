@@ -63,6 +63,9 @@ TEST(Activity, SurvivesItsWord) {
       EXPECT_NE(describe(activity).front(), '?');
     }
   }
+  const Activity validating{ActivityKind::forward, 1, 2, Purpose::validation};
+  EXPECT_EQ(unpack_activity(pack(validating)), validating);
+  EXPECT_EQ(describe(validating), "validation, forward of microbatch 2 in chunk 1");
   for (int channel = 0; channel < kChannels; ++channel) {
     for (const int number : {-1, 0, 5, 32767}) {
       const WaitSubject subject{WaitKind::receive, {number}, {static_cast<Channel>(channel), number, {number}}, 0};

@@ -116,6 +116,19 @@ class StoppedRank(RunTest):
                 time.sleep(0.05)
             self.assertFalse(is_alive(pid), f"process {pid} is left over")
 
+    def test_in_a_validation_it_says_so(self):
+        run = self.new_run()
+        job = self.start(run, *WORDS, "run.steps=100000", "run.hang_timeout=2s", "data.validation_tokens=1000000000",
+                         "data.validation_every=20")
+        job.until_step(20)
+        time.sleep(0.5)
+        os.kill(job.pid_of(1), signal.SIGSTOP)
+        code, output = job.end()
+        self.assertEqual(code, LOST_PEER, output)
+        for text in (run.log(), run.status()["reason"]):
+            self.assertIn("it was last in step 20, validation, ", text)
+            self.assertIn("This rank, rank 0 (stage 0), was in step 20, validation, ", text)
+
 
 class ManyRanks(RunTest):
     def test_more_of_them_than_cores_by_far(self):
