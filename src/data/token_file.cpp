@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <bit>
@@ -15,6 +14,7 @@
 
 #include "base/contract.hpp"
 #include "base/error.hpp"
+#include "storage/atomic_file.hpp"
 
 namespace pipefill {
 
@@ -47,14 +47,12 @@ ReadOnlyFile::ReadOnlyFile(const std::string& path)
                     fmt::format("cannot be opened: {}{}", std::strerror(reason),
                                 reason == EMFILE ? "; raise `ulimit -n`, or join the files into fewer" : ""));
   }
-  struct stat status {};
-  const int failed = ::fstat(descriptor_, &status);
-  if (failed != 0 || !S_ISREG(status.st_mode)) {
-    const std::string reason = failed != 0 ? std::strerror(errno) : "it is not a regular file";
+  try {
+    size_ = size_of_content(descriptor_, path, ExitCode::input_output);
+  } catch (...) {
     ::close(std::exchange(descriptor_, -1));
-    throw FileError(ExitCode::input_output, path, "cannot be read by position: " + reason);
+    throw;
   }
-  size_ = status.st_size;
 }
 
 ReadOnlyFile::~ReadOnlyFile() {

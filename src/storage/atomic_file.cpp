@@ -109,16 +109,30 @@ void write_all(int descriptor, std::span<const std::byte> bytes, const std::stri
   }
 }
 
+std::int64_t size_of_content(int descriptor, const std::string& path, ExitCode code) {
+  struct stat info {};
+  if (::fstat(descriptor, &info) != 0) throw FileError(ExitCode::input_output, path, system_text("cannot stat", errno));
+  if (!S_ISREG(info.st_mode)) throw FileError(code, path, "is not a regular file");
+  char byte = 0;
+  ssize_t got = 0;
+  do got = ::pread(descriptor, &byte, 1, std::max<off_t>(info.st_size - 1, 0));
+  while (got < 0 && errno == EINTR);
+  if (got < 0) throw FileError(ExitCode::input_output, path, system_text("cannot read", errno));
+  if ((got == 1) != (info.st_size > 0))
+    throw FileError(code, path,
+                    fmt::format("is not a regular file on a disk: its size is {}, its content {}. Files of the kernel "
+                                "(/proc, /sys) are so; copy its content into a file",
+                                info.st_size, got == 1 ? "is not empty" : "ends earlier"));
+  return info.st_size;
+}
+
 std::string read_file(const std::string& path, std::int64_t limit) {
   const FileDescriptor file = open_to_read(path);
-  struct stat info {};
-  if (::fstat(file.get(), &info) != 0) throw FileError(ExitCode::input_output, path, system_text("cannot stat", errno));
-  if (!S_ISREG(info.st_mode)) throw FileError(ExitCode::damaged_data, path, "is not a regular file");
-  if (info.st_size > limit) {
-    throw FileError(ExitCode::damaged_data, path,
-                    fmt::format("has {} bytes where at most {} make sense", info.st_size, limit));
+  const std::int64_t size = size_of_content(file.get(), path, ExitCode::damaged_data);
+  if (size > limit) {
+    throw FileError(ExitCode::damaged_data, path, fmt::format("has {} bytes where at most {} make sense", size, limit));
   }
-  std::string content(static_cast<std::size_t>(info.st_size), '\0');
+  std::string content(static_cast<std::size_t>(size), '\0');
   std::size_t done = 0;
   while (done < content.size()) {
     const ssize_t got = ::read(file.get(), content.data() + done, content.size() - done);

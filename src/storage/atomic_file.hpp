@@ -9,6 +9,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/error.hpp"
+
 namespace pipefill {
 
 /// Owns a file descriptor. The destructor closes without looking; close() looks.
@@ -36,7 +38,12 @@ FileDescriptor open_to_read(const std::string& path);
 FileDescriptor create_exclusive(const std::string& path);
 /// Writes everything at the current offset or throws FileError 74.
 void write_all(int descriptor, std::span<const std::byte> bytes, const std::string& path);
-/// The whole file, at most `limit` bytes (a larger one is FileError 65, before anything is allocated).
+/// The size of a regular file that can be read up to it. FileError `code` for pipes, devices, directories, and for
+/// files whose content is not as long as their size: those of the kernel (under /proc they have size 0), or one that
+/// shrinks.
+std::int64_t size_of_content(int descriptor, const std::string& path, ExitCode code);
+/// The whole file, at most `limit` bytes (a larger one is FileError 65, before anything is allocated; so is what
+/// size_of_content refuses).
 std::string read_file(const std::string& path, std::int64_t limit);
 /// Makes the names in a directory survive a power cut. FileError 74.
 void sync_directory(const std::string& path);

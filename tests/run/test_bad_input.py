@@ -79,6 +79,11 @@ class Refused(RunTest):
         for source in ("bytes", "llmc", "nanogpt"):
             self.refuses(INPUT_OUTPUT, ["fifo", "not a regular file"], f"data.source={source}", f"data.files=[{fifo}]")
 
+    def test_a_file_of_the_kernel_is_no_data(self):
+        for source in ("bytes", "llmc", "nanogpt"):
+            self.refuses(INPUT_OUTPUT, ["/proc/cpuinfo", "its size is 0"], f"data.source={source}",
+                         "data.files=[/proc/cpuinfo]")
+
     def test_a_step_that_no_64_bit_number_holds(self):
         self.refuses(DECK, ["schedule.microbatch_size"], "schedule.microbatch_size=65536", "model.channels=1024",
                      "model.heads=1", "model.context=1048576")

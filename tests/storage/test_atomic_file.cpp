@@ -59,6 +59,23 @@ TEST(ReplaceFile, WhatAKilledProcessLeftIsRemoved) {
   EXPECT_NO_THROW(remove_temporaries(directory / "nowhere"));
 }
 
+// Their sizes are made up: 0 under /proc, a page under /sys.
+TEST(ReadFile, FilesOfTheKernelAreRefusedAndEmptyOnesAreNot) {
+  TemporaryDirectory directory;
+  std::ofstream(directory / "empty").flush();
+  EXPECT_EQ(read_file(directory / "empty", 10), "");
+  for (const char* const path : {"/proc/cpuinfo", "/sys/kernel/mm/transparent_hugepage/enabled"}) {
+    if (!std::filesystem::exists(path)) continue;
+    try {
+      (void)read_file(path, 1 << 20);
+      ADD_FAILURE() << path << " was read";
+    } catch (const FileError& error) {
+      EXPECT_EQ(error.code(), ExitCode::damaged_data);
+      EXPECT_NE(std::string(error.what()).find("copy its content into a file"), std::string::npos) << error.what();
+    }
+  }
+}
+
 TEST(ReplaceFile, AFailureLeavesTheOldFile) {
   TemporaryDirectory directory;
   const std::string path = directory / "status.json";
