@@ -3,7 +3,6 @@
 
 #include <cstdint>
 
-#include "kernels/bf16.hpp"
 #include "kernels/context.hpp"
 
 namespace pipefill {
@@ -19,12 +18,10 @@ struct AdamwStep {
 /// m = beta1 m + (1-beta1) g; v = beta2 v + (1-beta2) g^2; master -= lr (m^ / (sqrt(v^) + epsilon) + weight_decay
 /// master). Every element on its own: the bits do not depend on how a tensor is cut or on the thread count.
 void adamw_update(const KernelContext& ctx, float* master /* (n) */, float* m /* (n) */, float* v /* (n) */,
-                  const float* gradient /* (n) */, Bf16* copy /* (n) or null: master rounded */, std::int64_t n,
-                  const AdamwStep& step);
+                  const float* gradient /* (n) */, std::int64_t n, const AdamwStep& step);
 
 namespace reference {
-void adamw_update(float* master, float* m, float* v, const float* gradient, Bf16* copy, std::int64_t n,
-                  const AdamwStep& step);
+void adamw_update(float* master, float* m, float* v, const float* gradient, std::int64_t n, const AdamwStep& step);
 }  // namespace reference
 
 }  // namespace pipefill

@@ -1,4 +1,4 @@
-// AdamW on the CPU: one pass, seven memory streams of fp32 and one of bf16; bound by memory.
+// AdamW on the CPU: one pass, seven memory streams; bound by memory.
 #include <cmath>
 
 #include "kernels/adamw/adamw.hpp"
@@ -12,26 +12,23 @@ struct Factors {
   float beta1, rest1, beta2, rest2, gradient_scale, rate, epsilon, keep, inverse_root2;
 };
 
-template <class Copy>
 void update(float* __restrict master, float* __restrict m, float* __restrict v, const float* __restrict gradient,
-            const Copy& copy, std::int64_t begin, std::int64_t end, const Factors f) {
+            std::int64_t begin, std::int64_t end, const Factors f) {
   for (std::int64_t i = begin; i < end; ++i) {
     const float g = gradient[i] * f.gradient_scale;
     const float new_m = f.beta1 * m[i] + f.rest1 * g;
     const float new_v = f.beta2 * v[i] + f.rest2 * (g * g);
     const float root = std::sqrt(new_v) * f.inverse_root2 + f.epsilon;
-    const float updated = f.keep * master[i] - f.rate * (new_m / root);
     m[i] = new_m;
     v[i] = new_v;
-    master[i] = updated;
-    copy(i, updated);
+    master[i] = f.keep * master[i] - f.rate * (new_m / root);
   }
 }
 
 }  // namespace
 
-void adamw_update(const KernelContext& ctx, float* master, float* m, float* v, const float* gradient, Bf16* copy,
-                  std::int64_t n, const AdamwStep& s) {
+void adamw_update(const KernelContext& ctx, float* master, float* m, float* v, const float* gradient, std::int64_t n,
+                  const AdamwStep& s) {
   const auto step = static_cast<double>(s.step);
   const double correction1 = 1.0 - std::pow(static_cast<double>(s.beta1), step);
   const double correction2 = 1.0 - std::pow(static_cast<double>(s.beta2), step);
@@ -44,16 +41,8 @@ void adamw_update(const KernelContext& ctx, float* master, float* m, float* v, c
                   .epsilon = s.epsilon,
                   .keep = static_cast<float>(1.0 - static_cast<double>(s.learning_rate) * s.weight_decay),
                   .inverse_root2 = static_cast<float>(1.0 / std::sqrt(correction2))};
-  parallel_parts(ctx, n, 1024, 4, [=](std::int64_t begin, std::int64_t end) {
-    if (copy != nullptr) {
-      Bf16* __restrict out = copy;
-      update(
-          master, m, v, gradient, [=](std::int64_t i, float x) { out[i] = to_bf16(x); }, begin, end, f);
-    } else {
-      update(
-          master, m, v, gradient, [](std::int64_t, float) {}, begin, end, f);
-    }
-  });
+  parallel_parts(ctx, n, 1024, 4,
+                 [=](std::int64_t begin, std::int64_t end) { update(master, m, v, gradient, begin, end, f); });
 }
 
 }  // namespace pipefill

@@ -5,8 +5,7 @@
 
 namespace pipefill::reference {
 
-void adamw_update(float* master, float* m, float* v, const float* gradient, Bf16* copy, std::int64_t n,
-                  const AdamwStep& s) {
+void adamw_update(float* master, float* m, float* v, const float* gradient, std::int64_t n, const AdamwStep& s) {
   const auto step = static_cast<double>(s.step);
   const double correction1 = 1.0 - std::pow(static_cast<double>(s.beta1), step);
   const double correction2 = 1.0 - std::pow(static_cast<double>(s.beta2), step);
@@ -19,7 +18,6 @@ void adamw_update(float* master, float* m, float* v, const float* gradient, Bf16
     v[i] = static_cast<float>(new_v);
     master[i] =
         static_cast<float>(master[i] - s.learning_rate * (update + s.weight_decay * static_cast<double>(master[i])));
-    if (copy != nullptr) copy[i] = to_bf16(master[i]);
   }
 }
 

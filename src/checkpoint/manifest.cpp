@@ -156,7 +156,6 @@ RunState state_of(const Json& json) {
   state.layers = integers<int>(layout.at("layers"));
   state.next_sample = integer<std::int64_t>(json.at("data").at("next_sample"));
   state.seed = integer<std::uint64_t>(json.at("data").at("seed"));
-  state.random_state = integers<std::uint64_t>(json.at("random_state"));
   state.training_loss = optional_number(json.at("loss").at("training"));
   state.validation_loss = optional_number(json.at("loss").at("validation"));
   state.fill_jobs = json.at("fill_jobs").dump();
@@ -205,7 +204,6 @@ std::string manifest_text(const Manifest& manifest) {
         {"schedule", state.schedule},
         {"layers", state.layers}}},
       {"data", {{"next_sample", state.next_sample}, {"seed", state.seed}}},
-      {"random_state", state.random_state},
       {"loss",
        {{"training", optional_json(state.training_loss)}, {"validation", optional_json(state.validation_loss)}}},
       {"fill_jobs", parse_flat(state.fill_jobs)},

@@ -24,10 +24,9 @@ struct RunState {
   std::string deck;              ///< the resolved deck's text
   std::int64_t next_sample = 0;  ///< first global sample index of the next step
   std::uint64_t seed = 0;
-  std::vector<std::uint64_t> random_state;  ///< whatever the run's generators need; empty: all are pure functions
-  std::optional<double> training_loss;      ///< of the step
-  std::optional<double> validation_loss;    ///< last one measured
-  std::string fill_jobs = "{}";             ///< progress of fill jobs, any JSON text
+  std::optional<double> training_loss;    ///< of the step
+  std::optional<double> validation_loss;  ///< last one measured
+  std::string fill_jobs = "{}";           ///< progress of fill jobs, any JSON text
   bool operator==(const RunState&) const = default;
 };
 

@@ -20,7 +20,7 @@ TiedExchange::TiedExchange(Transport& transport, RankId peer, TiedRole mine, std
 
 void TiedExchange::post(std::int64_t step) {
   PF_EXPECT(!posted_);
-  incoming_.receive(*transport_, peer_, {Channel::tied_gradient, 0, {0}}, step);
+  incoming_.receive(*transport_, peer_, kTiedGradient, step);
   posted_ = true;
 }
 
@@ -29,7 +29,7 @@ void TiedExchange::start(std::span<float> accumulator, std::int64_t step) {
   if (!posted_) post(step);
   accumulator_ = accumulator;
   std::ranges::copy(accumulator, outgoing_.payload<float>().begin());
-  outgoing_.send(*transport_, peer_, {Channel::tied_gradient, 0, {0}}, step);
+  outgoing_.send(*transport_, peer_, kTiedGradient, step);
   started_ = true;
   added_ = false;
 }

@@ -9,6 +9,9 @@ namespace pipefill {
 
 enum class TiedRole { lookup, head };
 
+/// The swap's one message a step.
+inline constexpr Tag kTiedGradient{Channel::tied_gradient, 0, {0}};
+
 /// sum[i] = lookup[i] + head[i]; `sum` may be either of them. The same call at P = 1.
 void add_tied(std::span<const float> lookup, std::span<const float> head, std::span<float> sum);
 

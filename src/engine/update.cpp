@@ -20,8 +20,6 @@ struct StepReportHeader {
   std::int64_t fill_news = 0;
 };
 
-constexpr int kTiedItem = 0;
-
 }  // namespace
 
 StageUpdate::StageUpdate(const UpdateSettings& settings, Stage& stage, RankServices& services, SpanRecorder& spans,
@@ -155,7 +153,7 @@ void StageUpdate::exchange_tied(std::int64_t step, Bytes free_memory) {
   }
   tied_->start(stage_.tied_gradient().own, step);
   if (services_.doorbells != nullptr) services_.doorbells->ring(tied_->peer());
-  const WaitSubject subject{WaitKind::receive, tied_->peer(), {Channel::tied_gradient, kTiedItem, {}}, step};
+  const WaitSubject subject{WaitKind::receive, tied_->peer(), kTiedGradient, step};
   bubbles_.wait(
       boundary_slot_, subject, free_memory, EventKind::collective, [this] { return tied_->test(); },
       [this] { return services_.arrivals.of(tied_->received_header(), tied_->peer()); });

@@ -276,7 +276,7 @@ void TrainStep::update(const TrainPiece& piece, std::int64_t step, std::int64_t 
     if (begin >= end) continue;
     how.weight_decay = layout_.table[t].decay == Decay::yes ? static_cast<float>(settings_.weight_decay) : 0.0F;
     adamw_update(ctx_, to.values + begin, to.moment1 + begin, to.moment2 + begin, gradient + (begin - range.first),
-                 nullptr, end - begin, how);
+                 end - begin, how);
   }
 }
 

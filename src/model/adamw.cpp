@@ -77,7 +77,7 @@ void Adamw::update(std::int64_t step, double learning_rate, double gradient_scal
     s.weight_decay = tensors[t].spec.decay == Decay::yes ? static_cast<float>(settings_.weight_decay) : 0.0F;
     const std::int64_t columns = tensors[t].spec.columns(), offset = m.rows.first * columns;
     adamw_update(kernels_, tensors[t].values.data() + offset, m.first.data(), m.second.data(),
-                 tensors[t].gradient.data() + offset, nullptr, m.rows.count * columns, s);
+                 tensors[t].gradient.data() + offset, m.rows.count * columns, s);
   }
 }
 

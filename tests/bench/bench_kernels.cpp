@@ -101,7 +101,7 @@ int main(int argc, char** argv) {
        [&] { loss[0] = static_cast<float>(squared_norm(ctx, dtable, V * C)); });
   time("fill the table", 0, bytes(V * C), "GB/s", [&] { fill(ctx, dtable, 0.0F, V * C); });
   time("adamw of the table", 0, bytes(7 * V * C), "GB/s",
-       [&] { adamw_update(ctx, table, m, v, dtable, nullptr, V * C, {.learning_rate = 1e-4F}); });
+       [&] { adamw_update(ctx, table, m, v, dtable, V * C, {.learning_rate = 1e-4F}); });
   const double whole = static_cast<double>(kParameters) / static_cast<double>(V * C);
   for (std::size_t i = rows.size() - 3, last = rows.size(); i < last; ++i) {
     rows.push_back({rows[i].op.substr(0, rows[i].op.find(" the") + 1) + "all parameters", rows[i].seconds * whole,

@@ -54,7 +54,6 @@ TEST(RoundTrip, AllStateSurvives) {
   state.replicas = 3;
   state.layers = {1, 0, 5};
   state.seed = ~std::uint64_t{0};
-  state.random_state = {1, ~std::uint64_t{0}};
   state.training_loss = 0.1 + 1e-17;
   state.validation_loss = 1.0 / 3;
   state.fill_jobs = R"({"a":{"done":17}})";
