@@ -130,7 +130,8 @@ Nanoseconds BubbleFill::record(int position, Nanoseconds begin, Nanoseconds arri
 void BubbleFill::end_step(Nanoseconds time) {
   record_chunks();
   if (!profiled_) return;
-  const std::optional<SlowdownMeter::Pair> pair = meter_.step(step_, time);
+  const std::optional<SlowdownMeter::Pair> pair =
+      meter_.step(step_, time, filled_ ? StepMode::filled : StepMode::unfilled);
   if (!pair || step_ < first_filled_) return;
   const auto sold = static_cast<int>(std::ranges::count_if(
       decider_.cycle(), [](const BubbleBudget& bubble) { return bubble.length > Nanoseconds{0}; }));

@@ -48,14 +48,14 @@ std::optional<SlowdownMeter::Pair> SlowdownMeter::close() {
   return Pair{ratio - 1, unfilled.sum / unfilled.steps};
 }
 
-std::optional<SlowdownMeter::Pair> SlowdownMeter::step(std::int64_t step, Nanoseconds time) {
+std::optional<SlowdownMeter::Pair> SlowdownMeter::step(std::int64_t step, Nanoseconds time, StepMode ran) {
   const auto [mode, pair] = schedule_.at(step);
   std::optional<Pair> over;
   if (pair != open_) {
     over = close();
     open_ = pair;
   }
-  if (pair < 0) return over;
+  if (pair < 0 || ran != mode) return over;
   Side& side = mode == StepMode::filled ? filled_ : unfilled_;
   side.sum += time;
   ++side.steps;

@@ -64,9 +64,10 @@ class SlowdownMeter {
     double slowdown = 0;
     Nanoseconds unfilled_step{};  ///< mean
   };
-  /// A step took `time`. Steps that something else disturbed (a checkpoint, a validation) are left out. Returns the
-  /// pair that this step shows to be over; one with less than half of its steps on either side is dropped.
-  std::optional<Pair> step(std::int64_t step, Nanoseconds time);
+  /// A step took `time`. Steps that something else disturbed (a checkpoint, a validation) are left out; so are those
+  /// that should have been filled but ran unfilled, with no work there. Returns the pair that this step shows to be
+  /// over; one with less than half of its steps on either side is dropped.
+  std::optional<Pair> step(std::int64_t step, Nanoseconds time, StepMode ran);
 
   /// Of all pairs of the run, in order.
   const std::vector<double>& slowdowns() const { return slowdowns_; }

@@ -46,7 +46,7 @@ TEST(SlowdownMeter, ALinearDriftCancels) {
   SlowdownMeter meter(schedule);
   double level = 0.1;  // 1 % more with every block
   for (std::int64_t step = 1; step <= 4000; ++step, level += 0.0001)
-    meter.step(step, from_seconds(level * (schedule.mode(step) == StepMode::filled ? 1.02 : 1.0)));
+    meter.step(step, from_seconds(level * (schedule.mode(step) == StepMode::filled ? 1.02 : 1.0)), schedule.mode(step));
   EXPECT_EQ(meter.estimate().pairs, 199);  // of 200, the last one is cut off
   EXPECT_NEAR(meter.estimate().median, 0.02, 0.0005);
 }
@@ -58,7 +58,7 @@ TEST(SlowdownMeter, DisturbedStepsMayBeLeftOut) {
   for (std::int64_t step = 1; step <= 4000; ++step) {
     if (step % 50 == 0) continue;               // a checkpoint
     if (step >= 1011 && step < 1017) continue;  // too much of a block
-    const auto pair = meter.step(step, schedule.mode(step) == StepMode::filled ? 102ms : 100ms);
+    const auto pair = meter.step(step, schedule.mode(step) == StepMode::filled ? 102ms : 100ms, schedule.mode(step));
     if (pair) {
       ++pairs;
       EXPECT_NEAR(pair->slowdown, 0.02, 1e-9);
@@ -67,6 +67,20 @@ TEST(SlowdownMeter, DisturbedStepsMayBeLeftOut) {
   }
   EXPECT_EQ(pairs, 198);
   EXPECT_EQ(meter.slowdowns().size(), 198U);
+}
+
+TEST(SlowdownMeter, APairWithoutFillWorkSaysNothing) {
+  const BlockSchedule schedule({.first_step = 1, .block = 10, .audit = 0.5});
+  SlowdownMeter meter(schedule);
+  for (std::int64_t step = 1; step <= 2000; ++step) {
+    const bool has_work = step > 1000;  // a job comes
+    meter.step(step, 100ms, has_work ? schedule.mode(step) : StepMode::unfilled);
+    if (!has_work) {
+      EXPECT_EQ(meter.estimate().pairs, 0) << step;
+    }
+  }
+  EXPECT_GE(meter.estimate().pairs, 48);
+  EXPECT_LE(meter.estimate().pairs, 50);
 }
 
 /// A main job of 200 ms steps with four bubbles of 10 ms, whose slowdown depends on the guard.
