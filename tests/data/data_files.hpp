@@ -2,35 +2,23 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdint>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
 #include "base/error.hpp"
 #include "data/token_data.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace pipefill::test {
 
 inline const std::string kFormats = std::string(PIPEFILL_SOURCE_DIR) + "/tests/data/formats/";
 
-class DataFiles : public testing::Test {
+class DataFiles : public ::testing::Test {
  protected:
-  DataFiles() {
-    std::string name = (std::filesystem::temp_directory_path() / "pipefill-data-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary directory");
-    directory_ = name;
-  }
-  ~DataFiles() override {
-    std::error_code ignored;
-    std::filesystem::remove_all(directory_, ignored);
-  }
-
-  std::string path(const std::string& name) const { return (directory_ / name).string(); }
+  std::string path(const std::string& name) const { return directory_ / name; }
 
   /// Writes the values one after another, little endian, and returns the path.
   template <class T>
@@ -48,7 +36,7 @@ class DataFiles : public testing::Test {
     return write(name, values);
   }
 
-  std::filesystem::path directory_;
+  pipefill::testing::TemporaryDirectory directory_;
 };
 
 /// The bytes of plain values.

@@ -75,7 +75,7 @@ TEST_F(Formats, bytes_are_tokens_from_0_to_255) {
 }
 
 TEST_F(Formats, a_directory_or_a_file_of_the_kernel_is_not_a_token_file) {
-  expect_error(ExitCode::input_output, {"not a regular file"}, [&] { (void)open_bytes(directory_.string()); });
+  expect_error(ExitCode::input_output, {"not a regular file"}, [&] { (void)open_bytes(directory_.path()); });
   expect_error(ExitCode::input_output, {"/proc/cpuinfo", "its size is 0", "copy its content"},
                [&] { (void)open_bytes("/proc/cpuinfo"); });
 }
