@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <array>
@@ -50,21 +49,26 @@ std::string describe(const Holder& holder) { return fmt::format("process {} on h
 
 }  // namespace
 
-RunLock::RunLock(FileDescriptor file, std::string stale_holder)
-    : file_(std::move(file)), stale_holder_(std::move(stale_holder)) {}
+RunLock::RunLock(FileDescriptor file, std::string stale_holder, std::string weakness)
+    : file_(std::move(file)), stale_holder_(std::move(stale_holder)), weakness_(std::move(weakness)) {}
 
 RunLock::~RunLock() {
   if (file_.get() >= 0 && ::ftruncate(file_.get(), 0) != 0) return;  // a stale text is recognised as such
 }
 
-RunLock RunLock::take(const std::string& directory) {
+RunLock RunLock::take(const std::string& directory, LockCall lock) {
   constexpr const char* kWait = "Wait for it, stop it with `pipefill halt`, or choose another run.directory";
   constexpr const char* kDelete = "If that run is gone, delete this file; its host cannot be asked from here";
   const std::string path = directory + "/run.lock";
   FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666));
   if (file.get() < 0) throw FileError(ExitCode::cannot_create, path, system_text("cannot open", errno));
-  const bool locked = ::flock(file.get(), LOCK_EX | LOCK_NB) == 0;
-  const int error = locked ? 0 : errno;
+  int error = 0;
+  do error = lock(file.get(), LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
+  while (error == EINTR);
+  const bool locked = error == 0;
+  const bool no_locks = error == ENOLCK || error == ENOSYS || error == EOPNOTSUPP;
+  if (!locked && !no_locks && error != EWOULDBLOCK)
+    throw FileError(ExitCode::input_output, path, system_text("cannot lock", error));
   const Holder holder = read_holder(file.get());
   if (error == EWOULDBLOCK) refuse(path, holder, kWait);
   const bool here = holder.host == host_name();
@@ -77,7 +81,11 @@ RunLock RunLock::take(const std::string& directory) {
   if (::ftruncate(file.get(), 0) != 0 || ::pwrite(file.get(), mine.data(), mine.size(), 0) < 0) {
     throw FileError(ExitCode::cannot_create, path, system_text("cannot write", errno));
   }
-  return RunLock(std::move(file), holder.pid ? describe(holder) : "");
+  // Without locks another start may have written its name in the same moment: the last one stays.
+  if (const Holder now = read_holder(file.get()); !locked && (now.pid != ::getpid() || now.host != host_name()))
+    refuse(path, now, kWait);
+  return RunLock(std::move(file), holder.pid ? describe(holder) : "",
+                 locked ? "" : system_text("this file system cannot lock " + path, error));
 }
 
 }  // namespace pipefill

@@ -6,10 +6,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 
 #include "base/error.hpp"
+#include "base/host.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 using namespace pipefill;
@@ -57,4 +60,42 @@ TEST(RunLock, AnUnwritableDirectoryAndALinkAreRefused) {
   std::filesystem::create_symlink(directory / "target", directory / "run.lock");
   EXPECT_THROW(RunLock::take(directory.path()), FileError);
   EXPECT_EQ(std::filesystem::file_size(directory / "target"), 8u);
+}
+
+// NFS without a lock daemon, Lustre mounted with noflock.
+TEST(RunLock, WithoutLocksTheTextDecides) {
+  const std::array<RunLock::LockCall, 3> without{[](int, int) { return errno = ENOLCK, -1; },
+                                                 [](int, int) { return errno = ENOSYS, -1; },
+                                                 [](int, int) { return errno = EOPNOTSUPP, -1; }};
+  for (const RunLock::LockCall lock : without) {
+    TemporaryDirectory directory;
+    {
+      const RunLock first = RunLock::take(directory.path(), lock);
+      EXPECT_NE(first.weakness().find("cannot lock " + (directory / "run.lock")), std::string::npos);
+      try {
+        RunLock::take(directory.path(), lock);
+        FAIL() << "taken twice";
+      } catch (const FileError& error) {
+        EXPECT_EQ(error.code(), ExitCode::cannot_create);
+        EXPECT_NE(std::string(error.what()).find("process " + std::to_string(getpid())), std::string::npos);
+      }
+    }
+    EXPECT_NO_THROW(RunLock::take(directory.path(), lock)) << "released";
+    std::ofstream(directory / "run.lock") << "elsewhere 4711 99\n";  // nobody can be asked
+    EXPECT_THROW(RunLock::take(directory.path(), lock), FileError);
+    std::ofstream(directory / "run.lock") << host_name() << " 1073741823 99\n";  // above any pid_max: gone
+    EXPECT_NO_THROW(RunLock::take(directory.path(), lock));
+  }
+  TemporaryDirectory directory;
+  EXPECT_EQ(RunLock::take(directory.path()).weakness(), "");
+}
+
+TEST(RunLock, AFailureThatIsNoAnswerIsAnError) {
+  TemporaryDirectory directory;
+  try {
+    RunLock::take(directory.path(), [](int, int) { return errno = EIO, -1; });
+    FAIL() << "taken";
+  } catch (const FileError& error) {
+    EXPECT_EQ(error.code(), ExitCode::input_output);
+  }
 }
