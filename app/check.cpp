@@ -23,8 +23,10 @@ struct CheckOptions {
   bool reference = false;
 };
 
-/// Opens the data and cuts the layers as train would, with train's errors; what came out, for people.
+/// Looks for the device, opens the data and cuts the layers as train would, with train's errors; what came out, for
+/// people.
 std::string describe_run(const RunConfig& config) {
+  expect_device_kind(config);
   const TokenData data = open_data(data_description(config), config.model.context);
   const ModelShape shape = model_shape(config, data.vocab());
   std::string text =

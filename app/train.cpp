@@ -8,6 +8,7 @@
 #include "comm/cluster.hpp"
 #include "commands.hpp"
 #include "config/load.hpp"
+#include "config/parts.hpp"
 #include "deck_arguments.hpp"
 #include "engine/signals.hpp"
 #include "start_up_watch.hpp"
@@ -36,6 +37,7 @@ ExitCode train(const TrainOptions& options) {
   Cluster cluster;
   try {
     RunConfig config = validate_for_ranks(options.deck->load(), cluster.size());
+    expect_device_kind(config);
     // Rank 0 watches the time; the others read it too, so that all leave at a wrong one, but do not ask Slurm.
     if (!options.max_time.empty() && (cluster.rank().value == 0 || options.max_time != "auto"))
       config.run.max_time = parse_max_time(options.max_time);

@@ -146,7 +146,8 @@ std::vector<Key> make_keys() {
       {"fill.fraction", at(&C::fill, &FillSection::fraction), {0, 1, Bound::excluded}, "", {},
        "strategy pipefill: the part of each bubble that is filled"},
 
-      {"device.kind", at(&C::device, &DeviceSection::kind), kFree, "", {"auto", "cpu"}, "where the stages compute"},
+      {"device.kind", at(&C::device, &DeviceSection::kind), kFree, "", {"auto", "cpu", "cuda"},
+       "where the stages compute; auto: cpu; cuda is refused (69): this version computes on CPUs only"},
       {"device.threads", at(&C::device, &DeviceSection::threads), at_least(1, 4096), "auto", {},
        "OpenMP threads of a rank; auto: its share of the allowed cores"},
       {"device.bind", at(&C::device, &DeviceSection::bind), kFree, "", {},

@@ -1,6 +1,14 @@
 #include "config/parts.hpp"
 
+#include "base/error.hpp"
+
 namespace pipefill {
+
+void expect_device_kind(const RunConfig& config) {
+  if (config.device.kind == DeviceKind::cuda)
+    throw SharedError(ExitCode::no_device,
+                      "device.kind is cuda, and this version computes on CPUs only; set device.kind to auto or cpu");
+}
 
 DataDescription data_description(const RunConfig& config) {
   const bool synthetic = config.data.source == TokenFormat::synthetic;

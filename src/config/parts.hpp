@@ -9,6 +9,9 @@
 
 namespace pipefill {
 
+/// SharedError (69) when device.kind asks for what this build does not have.
+void expect_device_kind(const RunConfig& config);
+
 DataDescription data_description(const RunConfig& config);
 
 /// model.vocab, or where that is auto the data source's own; `data_vocab` is TokenData::vocab().

@@ -101,7 +101,7 @@ struct FillSection {
   friend bool operator==(const FillSection&, const FillSection&) = default;
 };
 
-enum class DeviceKind { automatic, cpu };
+enum class DeviceKind { automatic, cpu, cuda };
 
 /// automatic: spin, or yield where ranks share cores.
 enum class WaitChoice { automatic, spin, yield, sleep };

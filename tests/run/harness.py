@@ -16,7 +16,7 @@ PIPEFILL = os.environ["PIPEFILL"]
 MPIRUN = os.environ["MPIRUN"]
 SOURCE_DIR = pathlib.Path(os.environ["PIPEFILL_SOURCE_DIR"])
 
-FINISHED, USAGE, DAMAGED, MISSING, CANNOT_CREATE, INPUT_OUTPUT = 0, 64, 65, 66, 73, 74
+FINISHED, USAGE, DAMAGED, MISSING, NO_DEVICE, CANNOT_CREATE, INPUT_OUTPUT = 0, 64, 65, 66, 69, 73, 74
 STOPPED, LOST_PEER, DECK, DIVERGED = 75, 76, 78, 79
 
 # A step of some milliseconds on a quiet core; no checkpoint but the last.

@@ -9,8 +9,8 @@ import subprocess
 import time
 import unittest
 
-from harness import (CANNOT_CREATE, DAMAGED, DECK, DECK_TEXT, FINISHED, INPUT_OUTPUT, LONG_RUN, MISSING, STOPPED, USAGE,
-                     RunTest, call, launch, rank_pids)
+from harness import (CANNOT_CREATE, DAMAGED, DECK, DECK_TEXT, FINISHED, INPUT_OUTPUT, LONG_RUN, MISSING, NO_DEVICE,
+                     STOPPED, USAGE, RunTest, call, launch, rank_pids)
 
 
 def llmc_shard(path, tokens, promised=None):
@@ -72,6 +72,9 @@ class Refused(RunTest):
             for text in (str(numbers), "999", "11", "1500"):
                 self.assertIn(text, output)
             self.assertNotEqual(run.status()["state"], "running")
+
+    def test_a_device_that_this_build_has_not(self):
+        self.refuses(NO_DEVICE, ["computes on CPUs only"], "device.kind=cuda")
 
     def test_a_fifo_is_no_data(self):
         fifo = self.scratch / "fifo"

@@ -60,8 +60,9 @@ class CheckTest(unittest.TestCase):
 
     def test_what_a_deck_names(self):
         self.expect(66, "nowhere.yaml", "check", "nowhere.yaml")
+        self.expect(69, "this version computes on CPUs only; set device.kind to auto or cpu", "check", "device.kind=cuda")
         self.expect(66, "/nowhere/", "check", "data.source=bytes", "data.files=[/nowhere/*]")
-        self.expect(78, "2 stages x 1 replicas need 2 ranks, there are 4", "check", "--ranks", "4", "parallel.stages=2")
+        self.expect(78, "2 stages x 1 replica need 2 ranks, there are 4", "check", "--ranks", "4", "parallel.stages=2")
         self.expect(78, "the deck does not fit 4 ranks", "check", "--ranks", "4", "parallel.stages=2")
         self.expect(78, "", "check", "--ranks", "64")  # more stages than four layers can be cut into
 
