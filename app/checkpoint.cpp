@@ -122,8 +122,8 @@ void print_text(const Manifest& manifest, const std::string& path) {
   fmt::print("{}\n", path);
   fmt::print("  step {}, attempt {}, next sample {}, seed {}\n", state.step, state.attempt, state.next_sample,
              state.seed);
-  fmt::print("  saved by {} stages x {} replicas, {}, layers {}; loads into any other\n", state.stages, state.replicas,
-             state.schedule, fmt::join(state.layers, " "));
+  fmt::print("  saved by {} x {}, {}, layers {}; loads into any other\n", counted(state.stages, "stage"),
+             counted(state.replicas, "replica"), state.schedule, fmt::join(state.layers, " "));
   fmt::print("  loss {}, validation loss {}\n", loss(state.training_loss), loss(state.validation_loss));
   fmt::print("  {} in {} files\n", format_bytes({manifest.bytes()}), manifest.files.size());
   for (const FileRecord& file : manifest.files) {

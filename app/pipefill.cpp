@@ -25,7 +25,7 @@ namespace {
 using namespace pipefill;
 
 ExitCode run(int argc, char** argv) {
-  CLI::App app{"Pipeline-parallel training that measures its own bubbles.", "pipefill"};
+  CLI::App app{"Pipeline-parallel training that measures its bubbles and runs other work in them.", "pipefill"};
   app.set_version_flag("--version", version_text, "print the version of the program and of what it is built on");
   app.require_subcommand(1);
   app.footer(

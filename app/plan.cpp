@@ -123,9 +123,10 @@ ExitCode plan(const PlanOptions& options) {
   const RunConfig config = load_with_stages(options);
   const PlannedRun run = predict_run(config);
   const std::string path = options.deck->path();
-  fmt::print("{}: {} stages x {} replicas, {} microbatches of {} sequences of {} tokens\n\n",
-             path.empty() ? "embedded deck" : path, config.parallel.stages, config.parallel.replicas,
-             config.schedule.microbatches, config.schedule.microbatch_size, config.model.context);
+  fmt::print("{}: {} x {}, {} of {} of {}\n\n", path.empty() ? "embedded deck" : path,
+             counted(config.parallel.stages, "stage"), counted(config.parallel.replicas, "replica"),
+             counted(config.schedule.microbatches, "microbatch", "es"),
+             counted(config.schedule.microbatch_size, "sequence"), counted(config.model.context, "token"));
   fmt::print("{}\n{}\n", draw(run.plan.training, run.costs, run.timeline, options.width), bubble_lines(run));
   fmt::print("{}\n{}", stage_table(run), memory_warnings(run, config));
   if (!options.csv.empty()) {

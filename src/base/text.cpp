@@ -102,6 +102,10 @@ std::string format_clock(Nanoseconds time) {
   return fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
 }
 
+std::string counted(std::int64_t count, std::string_view noun, std::string_view plural_ending) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : plural_ending);
+}
+
 int edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<int>> d(a.size() + 1, std::vector<int>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) d[i][0] = static_cast<int>(i);

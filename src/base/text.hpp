@@ -19,6 +19,9 @@ std::string format_bytes(Bytes size);           ///< "1.5 GiB"
 std::string format_duration(Nanoseconds time);  ///< "1:02:11", "4.12 s", "412.0 ms", "13.0 us", "7 ns"
 std::string format_clock(Nanoseconds time);     ///< "0:00:55", "1:02:11": hours, minutes, seconds, rounded
 
+/// "1 stage", "2 stages", "2 microbatches".
+std::string counted(std::int64_t count, std::string_view noun, std::string_view plural_ending = "s");
+
 /// Damerau-Levenshtein distance (adjacent transpositions count 1).
 int edit_distance(std::string_view a, std::string_view b);
 /// The candidate nearest to `word`, or none when all are further than about a third of its length.

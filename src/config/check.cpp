@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 
+#include "base/text.hpp"
 #include "config/keys.hpp"
 #include "schedule/schedule.hpp"
 
@@ -94,8 +95,9 @@ void check_parallel(const RunConfig& config, Findings& found) {
                                                       parallel.layers.size(), parallel.stages)});
   }
   if (static_cast<std::int64_t>(parallel.stages) * parallel.replicas > std::numeric_limits<int>::max())
-    found.push_back({"parallel.replicas", fmt::format("{} stages x {} replicas are more processes than MPI counts",
-                                                      parallel.stages, parallel.replicas)});
+    found.push_back(
+        {"parallel.replicas", fmt::format("{} x {} are more processes than MPI counts",
+                                          counted(parallel.stages, "stage"), counted(parallel.replicas, "replica"))});
 }
 
 }  // namespace
@@ -121,12 +123,14 @@ Findings check_ranks(const RunConfig& config, int ranks) {
   const ParallelSection& parallel = config.parallel;
   const std::int64_t stages = stages_of_deck(config);
   if (stages == 0 && ranks % parallel.replicas != 0)
-    return {{"parallel.replicas", fmt::format("{} ranks do not divide into {} replicas; start a multiple of {}", ranks,
-                                              parallel.replicas, parallel.replicas)}};
+    return {
+        {"parallel.replicas", fmt::format("{} do not divide into {}; start a multiple of {}", counted(ranks, "rank"),
+                                          counted(parallel.replicas, "replica"), parallel.replicas)}};
   if (stages != 0 && stages * parallel.replicas != ranks)
     return {{"parallel.stages",
-             fmt::format("{} stages x {} replicas need {} ranks, there are {}; start {} or change the deck", stages,
-                         parallel.replicas, stages * parallel.replicas, ranks, stages * parallel.replicas)}};
+             fmt::format("{} x {} need {}, there are {}; start {} or change the deck", counted(stages, "stage"),
+                         counted(parallel.replicas, "replica"), counted(stages * parallel.replicas, "rank"), ranks,
+                         stages * parallel.replicas)}};
   Findings found;
   check_schedule(config, ranks / parallel.replicas, found);
   return found;

@@ -50,7 +50,7 @@ std::vector<std::string> stage_row(const Outcome& outcome, int stage) {
 TEST(Plan, DrawsTheScheduleAndGivesTheBubbleFractionBesideItsClosedForm) {
   const Outcome outcome = plan("--ranks 2 model.layers=2 model.vocab=64 data.vocab=64 model.channels=512");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
-  EXPECT_TRUE(outcome.says("2 stages x 1 replicas, 8 microbatches of 4 sequences of 64 tokens")) << outcome.output;
+  EXPECT_TRUE(outcome.says("2 stages x 1 replica, 8 microbatches of 4 sequences of 64 tokens")) << outcome.output;
   EXPECT_TRUE(outcome.says("1F1B   P=2 M=8")) << outcome.output;
   EXPECT_TRUE(outcome.says("stage 0 |F0")) << outcome.output;
   EXPECT_TRUE(outcome.says("stage 1 |...")) << outcome.output;
