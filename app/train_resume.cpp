@@ -10,6 +10,7 @@
 #include "checkpoint/directory.hpp"
 #include "config/keys.hpp"
 #include "config/load.hpp"
+#include "config/print.hpp"
 
 namespace pipefill {
 namespace {
@@ -112,6 +113,22 @@ StartingPoint find_start(const RankGroup& ranks, const RunDirectory& run, const 
     throw DeckError(fmt::format("{} cannot go on with this deck: {}. Choose another run.directory for another run",
                                 start.checkpoint->path, fmt::join(changed, "; ")));
   return start;
+}
+
+RunState first_state(const RunConfig& config, const RunPlan& plan, const StartingPoint& start) {
+  RunState state;
+  state.stages = plan.layout.stages, state.replicas = plan.layout.replicas;
+  state.schedule = config.schedule.name;
+  for (const LayerRange& range : plan.cut.chunks) state.layers.push_back(range.count);
+  state.deck = print_deck(config);
+  state.seed = config.run.seed;
+  state.attempt = start.attempt;
+  if (!start.checkpoint) return state;
+  const RunState& then = start.checkpoint->manifest.state;
+  state.step = then.step;
+  state.next_sample = then.next_sample;
+  state.training_loss = then.training_loss;
+  return state;
 }
 
 }  // namespace pipefill

@@ -8,6 +8,7 @@
 #include "base/log.hpp"
 #include "checkpoint/load.hpp"
 #include "config/run_config.hpp"
+#include "config/run_plan.hpp"
 #include "engine/run_directory.hpp"
 
 namespace pipefill {
@@ -31,5 +32,8 @@ struct StartingPoint {
 /// would make the continuation another run (model, data, seed).
 StartingPoint find_start(const RankGroup& ranks, const RunDirectory& run, const RunConfig& config, ResumeChoice choice,
                          const Log& log);
+
+/// What the trainer starts from: fresh, or as the checkpoint left it.
+RunState first_state(const RunConfig& config, const RunPlan& plan, const StartingPoint& start);
 
 }  // namespace pipefill

@@ -12,9 +12,10 @@
 #include "checkpoint/directory.hpp"
 #include "config/parts.hpp"
 #include "config/print.hpp"
-#include "engine/measured_costs.hpp"
 #include "engine/signals.hpp"
 #include "model/cost.hpp"
+#include "place_on_host.hpp"
+#include "plan_comparison.hpp"
 #include "schedule/build.hpp"
 #include "trace/merge.hpp"
 #include "trace/summary.hpp"
@@ -27,45 +28,11 @@ double wall_clock_s() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-/// A rank that sleeps or yields wakes later than one that spins, but with more ranks than cores a spinning one steals
-/// the core from the rank it waits for.
-WaitMethod wait_method(WaitChoice choice, const CoreShare& cores) {
-  switch (choice) {
-    case WaitChoice::spin:
-      return WaitMethod::spin;
-    case WaitChoice::yield:
-      return WaitMethod::yield;
-    case WaitChoice::sleep:
-      return WaitMethod::sleep;
-    case WaitChoice::automatic:
-      break;
-  }
-  return cores.ranks_per_core > 1 ? WaitMethod::yield : WaitMethod::spin;
-}
-
-/// The ranks of this host with this rank's mask divide it; one whose launcher gave it cores of its own keeps them.
-CoreShare claim_cores(const Cluster& cluster, bool bind) {
-  const std::vector<int> mine = allowed_cores();
-  std::vector<std::vector<int>> allowed;
-  for (const RankId rank : cluster.local_ranks()) {
-    const bool same = cluster.ranks()[static_cast<std::size_t>(rank.value)].core_mask == cluster.mine().core_mask;
-    allowed.push_back(same ? mine : std::vector<int>{});
-  }
-  const CoreShare share = share_of_cores(allowed, cluster.mine().local_rank);
-  if (bind) bind_to(share);
-  return share;
-}
-
-Bytes memory_limit(const RunConfig& config, const Cluster& cluster) {
-  if (config.device.memory.count > 0) return config.device.memory;
-  return {host_memory().count / cluster.mine().local_size};
-}
-
 /// The step that a rank is in is done when what comes after a step is under way.
 std::int64_t steps_done(const RankState& rank) {
   const ActivityKind doing = rank.activity.kind;
-  const bool after =
-      doing == ActivityKind::validation || doing == ActivityKind::checkpoint || doing == ActivityKind::finishing;
+  const bool after = rank.activity.purpose == Purpose::validation || doing == ActivityKind::validation ||
+                     doing == ActivityKind::checkpoint || doing == ActivityKind::finishing;
   return after ? rank.step : rank.step - 1;
 }
 
@@ -97,7 +64,8 @@ TrainSession::TrainSession(Cluster& cluster, const RunConfig& config, ResumeChoi
                .deadline = std::chrono::minutes(2),
                .stop = &end_at_once()},
               board_.get()),
-      ranks_(ranks_over(transport_, waiter_)) {
+      ranks_(ranks_over(transport_, waiter_)),
+      status_file_(directory_) {
   open_run_directory();
   watchdog_ = std::make_unique<Watchdog>(*board_, layout_, log_, [this](const Loss& loss) {
     tell_failure(loss.text, ExitCode::lost_peer);
@@ -131,6 +99,8 @@ void TrainSession::open_run_directory() {
     const std::string name = fmt::format("rank {}", cluster_.rank().value);
     log_ = make_log(name, is_first() ? ConsoleInfo::print : ConsoleInfo::drop, directory_.log());
   });
+  if (lock_ && !lock_->weakness().empty())
+    log_->warn("{}; do not start two runs in this directory at the same time", lock_->weakness());
   status_.steps = config_.run.steps;
   status_.host = cluster_.mine().host;
   status_.pid = cluster_.mine().pid;
@@ -153,7 +123,7 @@ ExitCode TrainSession::run() {
   try {
     all_or_none(ranks_, [this] {  // from here on a killed start is seen, and `halt` finds the run
       const std::lock_guard lock(status_mutex_);
-      if (is_first()) write_status(directory_, status_);
+      if (is_first()) status_file_.write(status_);
     });
     status_is_of_this_start_ = true;
     return run_from(start);
@@ -171,24 +141,16 @@ ExitCode TrainSession::run() {
 
 ExitCode TrainSession::run_from(const StartingPoint& start) {
   // Order: everything that follows from the deck alone.
-  std::optional<TokenData> opened;
-  all_or_none(ranks_, [&] { opened.emplace(open_data(data_description(config_), config_.model.context)); });
-  const TokenData& data = *opened;
+  const TokenData data = open_tokens();
   const RunPlan plan = plan_run(config_, data.vocab());
-  const StageId stage_id = layout_.stage_of(cluster_.rank());
   log_start(start, plan);
   if (is_first()) log_->info("{}", data.describe());
 
   // Build, once: device, trace, fill worker, stage.
   CpuDevice device(threads(), memory_limit(config_, cluster_));
-  const StageSetup setup = stage_setup(plan, stage_id, config_.run.seed);
   const ArrivalClock arrivals = measure_network(plan.batch.microbatch_size * plan.batch.context * plan.shape.channels *
                                                 static_cast<std::int64_t>(sizeof(float)));
-  std::unique_ptr<Trace> trace =
-      config_.trace.enabled
-          ? std::make_unique<Trace>(TraceOptions{.directory = directory_.trace(), .segment = config_.trace.segment},
-                                    describe_run(plan, start.attempt), describe_rank(clocks_at_start_), hdf5_, log_)
-          : std::make_unique<Trace>();
+  const std::unique_ptr<Trace> trace = open_trace(plan, start.attempt);
   SpanRecorder spans(*trace, started_);
   RankServices services{.layout = layout_,
                         .transport = transport_,
@@ -198,45 +160,19 @@ ExitCode TrainSession::run_from(const StartingPoint& start) {
                         .arrivals = arrivals,
                         .board = board_.get(),
                         .log = log_};
-  const FillSettings filling = fill_settings(config_, plan, waiter_.method(), threads());
   std::optional<Doorbells> doorbells;
   std::optional<FillSession> fill;
-  if (filling.runs_jobs) {
-    services.doorbells = &doorbells.emplace(cluster_);
-    fill.emplace(filling, FillClerkSettings{.run_directory = directory_.root.string(), .deck_jobs = config_.fill.jobs},
-                 plan.training.programs[static_cast<std::size_t>(stage_id.value)], ranks_, services);
-  }
+  open_fill(doorbells, fill, plan, services);
   std::optional<Stage> stage;
-  all_or_none(ranks_, [&] {
-    const OptimizerShard shard = config_.optimizer.shard ? OptimizerShard::yes : OptimizerShard::no;
-    device.expect_room(planned_memory(plan, setup, shard), fmt::format("stage {}", stage_id.value));
-    stage.emplace(setup, device);
-  });
-
-  RunState state;
-  state.stages = layout_.stages, state.replicas = layout_.replicas;
-  state.schedule = config_.schedule.name;
-  for (const LayerRange& range : plan.cut.chunks) state.layers.push_back(range.count);
-  state.deck = print_deck(config_);
-  state.seed = config_.run.seed;
-  if (start.checkpoint) {
-    state.step = start.checkpoint->manifest.state.step;
-    state.next_sample = start.checkpoint->manifest.state.next_sample;
-    state.training_loss = start.checkpoint->manifest.state.training_loss;
-  }
-  state.attempt = start.attempt;
-
+  const Bytes planned = build_stage(stage, plan, device);
+  const RunState state = first_state(config_, plan, start);
   std::optional<RunReporter> reporter;
-  if (is_first()) {
-    replace_file(directory_.deck(), state.deck);
-    reporter.emplace(directory_, status_, hdf5_, log_);
-    if (start.checkpoint) reporter->status.last_checkpoint = state.step;
-  }
+  open_reporter(reporter, state, start);
   Checkpointer checkpointer(directory_.checkpoints(), config_.checkpoint.keep, ranks_, hdf5_);
   TrainerSettings settings = trainer_settings(config_, plan, layout_.replica_of(cluster_.rank()));
   settings.started = started_;
-  Trainer trainer(settings, state, *stage, data, services, spans, &checkpointer, reporter ? &*reporter : nullptr,
-                  watchdog_.get());
+  RunReporter* const report = reporter ? &*reporter : nullptr;
+  Trainer trainer(settings, state, *stage, data, services, spans, &checkpointer, report, watchdog_.get());
   if (start.checkpoint) {
     load_tensors(ranks_, *start.checkpoint, rows_to_load(*stage, trainer.update().adamw()));
     checkpointer.note_good(*start.checkpoint);
@@ -250,14 +186,60 @@ ExitCode TrainSession::run_from(const StartingPoint& start) {
   if (fill) fill->desk().close();
 
   board_->doing({.kind = ActivityKind::finishing});
-  compare_with_plan(plan, trainer, reporter ? &*reporter : nullptr);
+  compare_times(plan, trainer, hop_, report, log_);
+  compare_memory(ranks_, {layout_.stage_of(cluster_.rank()).value, planned, device.memory().peak}, report, log_);
+  close_trace(*trace, spans);
+  reporter.reset();
+  return end_run(result, checkpointer.last_good_step());
+}
+
+TokenData TrainSession::open_tokens() {
+  std::optional<TokenData> opened;
+  all_or_none(ranks_, [&] { opened.emplace(open_data(data_description(config_), config_.model.context)); });
+  return std::move(*opened);
+}
+
+std::unique_ptr<Trace> TrainSession::open_trace(const RunPlan& plan, int attempt) {
+  if (!config_.trace.enabled) return std::make_unique<Trace>();
+  return std::make_unique<Trace>(TraceOptions{.directory = directory_.trace(), .segment = config_.trace.segment},
+                                 describe_run(plan, attempt), describe_rank(clocks_at_start_), hdf5_, log_);
+}
+
+void TrainSession::close_trace(Trace& trace, SpanRecorder& spans) {
   const std::vector<ClockReading> clocks = measure_clock_offsets(transport_, waiter_, clock_domains());
   const ClockReading& mine = clocks[static_cast<std::size_t>(cluster_.rank().value)];
   const Nanoseconds ended = now();
   spans.close(EventKind::other, ended);
-  trace->close(ended, ClockOffset{mine.at, mine.offset, mine.uncertainty});
-  if (reporter) reporter->flush();
-  return end_run(result, checkpointer.last_good_step());
+  trace.close(ended, ClockOffset{mine.at, mine.offset, mine.uncertainty});
+}
+
+void TrainSession::open_fill(std::optional<Doorbells>& doorbells, std::optional<FillSession>& fill, const RunPlan& plan,
+                             RankServices& services) {
+  const FillSettings filling = fill_settings(config_, plan, waiter_.method(), threads());
+  if (!filling.runs_jobs) return;
+  services.doorbells = &doorbells.emplace(cluster_);
+  fill.emplace(filling, FillClerkSettings{.run_directory = directory_.root.string(), .deck_jobs = config_.fill.jobs},
+               plan.training.programs[static_cast<std::size_t>(services.stage().value)], ranks_, services);
+}
+
+Bytes TrainSession::build_stage(std::optional<Stage>& stage, const RunPlan& plan, CpuDevice& device) {
+  const StageId id = layout_.stage_of(cluster_.rank());
+  const StageSetup setup = stage_setup(plan, id, config_.run.seed);
+  const OptimizerShard shard = config_.optimizer.shard ? OptimizerShard::yes : OptimizerShard::no;
+  const Bytes planned = planned_memory(plan, setup, shard);
+  all_or_none(ranks_, [&] {
+    device.expect_room(planned, fmt::format("stage {}", id.value));
+    stage.emplace(setup, device);
+  });
+  return planned;
+}
+
+void TrainSession::open_reporter(std::optional<RunReporter>& reporter, const RunState& state,
+                                 const StartingPoint& start) {
+  if (!is_first()) return;
+  replace_file(directory_.deck(), state.deck);
+  reporter.emplace(directory_, status_file_, status_, hdf5_, log_);
+  if (start.checkpoint) reporter->status.last_checkpoint = state.step;
 }
 
 ExitCode TrainSession::end_run(const TrainingResult& result, std::optional<std::int64_t> last_checkpoint) {
@@ -271,7 +253,7 @@ ExitCode TrainSession::end_run(const TrainingResult& result, std::optional<std::
   status.last_checkpoint = last_checkpoint;
   status.reason = result.stop_reason;
   status.exit_code = static_cast<int>(code);
-  write_status(directory_, status);
+  status_file_.write(status);
   if (signals_seen().terminate == 0) summarise_trace();  // after TERM there may be a second left
   if (result.finished())
     log_->info("finished {} steps, loss {:.4f}{}", result.state.step, result.loss,
@@ -292,9 +274,9 @@ void TrainSession::log_start(const StartingPoint& start, const RunPlan& plan) co
   if (!is_first()) return;
   log_->info("pipefill {} ({})", program_version(), dependency_versions());
   log_->info("{}", placement_table(cluster_.ranks(), layout_));
-  log_->info("{} stages x {} replicas, {}, M={} microbatches of {} x {} tokens; cores of rank 0: {}{}", layout_.stages,
-             layout_.replicas, config_.schedule.name, plan.batch.microbatches, plan.batch.microbatch_size,
-             plan.batch.context, format_cores(cores_.cores),
+  log_->info("{} x {}, {}, M={} microbatches of {} x {} tokens; cores of rank 0: {}{}",
+             counted(layout_.stages, "stage"), counted(layout_.replicas, "replica"), config_.schedule.name,
+             plan.batch.microbatches, plan.batch.microbatch_size, plan.batch.context, format_cores(cores_.cores),
              cores_.ranks_per_core > 1
                  ? fmt::format(", shared by {} ranks: the bubbles are not true ones", cores_.ranks_per_core)
                  : "");
@@ -359,24 +341,6 @@ RankDescription TrainSession::describe_rank(const std::vector<ClockReading>& clo
   return rank;
 }
 
-void TrainSession::compare_with_plan(const RunPlan& plan, Trainer& trainer, RunReporter* reporter) {
-  RankServices services = trainer.services();
-  const CostModel costs = gather_measured_costs(plan.training, trainer.profiler(), hop_, services);
-  const Profiler& profiler = trainer.profiler();
-  if (reporter == nullptr || profiler.step_time().count() == 0) return;
-  const Timeline priced = price(plan.training, costs);
-  const double measured_bubbles = to_seconds(trainer.bubbles()) / (to_seconds(profiler.step_time()) * layout_.ranks());
-  log_->info("median step {} (priced from the measured costs: {}), bubble fraction {:.1f}% (priced: {:.1f}%)",
-             format_duration(profiler.step_time()), format_duration(priced.makespan), 100 * measured_bubbles,
-             100 * priced.bubble_fraction);
-  reporter->append_metrics({{"schema", 1},
-                            {"attempt", status_.attempt},
-                            {"measured_step_time_ns", profiler.step_time().count()},
-                            {"priced_step_time_ns", priced.makespan.count()},
-                            {"measured_bubble_fraction", measured_bubbles},
-                            {"priced_bubble_fraction", priced.bubble_fraction}});
-}
-
 void TrainSession::tell_failure(const std::string& reason, ExitCode code) noexcept {
   try {
     const std::lock_guard lock(status_mutex_);
@@ -386,7 +350,7 @@ void TrainSession::tell_failure(const std::string& reason, ExitCode code) noexce
     status.exit_code = static_cast<int>(code);
     status.step = std::max(status.step, steps_done(board_->state(cluster_.rank())));
     status.last_checkpoint = newest_checkpoint(directory_);
-    write_status(directory_, status);
+    status_file_.write(status);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "pipefill: could not write %s: %s\n", directory_.status().c_str(), error.what());
   }

@@ -15,6 +15,8 @@
 #include "data/token_data.hpp"
 #include "device/cpu/binding.hpp"
 #include "device/cpu/cpu_device.hpp"
+#include "engine/fill_session.hpp"
+#include "engine/status_file.hpp"
 #include "start_up_watch.hpp"
 #include "storage/hdf5_thread.hpp"
 #include "storage/run_lock.hpp"
@@ -34,6 +36,16 @@ class TrainSession {
 
  private:
   ExitCode run_from(const StartingPoint& start);
+  // Parts of run_from, in its order.
+  TokenData open_tokens();
+  std::unique_ptr<Trace> open_trace(const RunPlan& plan, int attempt);
+  void open_fill(std::optional<Doorbells>& doorbells, std::optional<FillSession>& fill, const RunPlan& plan,
+                 RankServices& services);
+  /// Returns the memory that was planned for it.
+  Bytes build_stage(std::optional<Stage>& stage, const RunPlan& plan, CpuDevice& device);
+  void open_reporter(std::optional<RunReporter>& reporter, const RunState& state, const StartingPoint& start);
+  void close_trace(Trace& trace, SpanRecorder& spans);
+
   void open_run_directory();
   void stop_before_first_step();
   void log_start(const StartingPoint& start, const RunPlan& plan) const;
@@ -43,8 +55,6 @@ class TrainSession {
   RunDescription describe_run(const RunPlan& plan, int attempt) const;
   RankDescription describe_rank(const std::vector<ClockReading>& clocks) const;
   ExitCode end_run(const TrainingResult& result, std::optional<std::int64_t> last_checkpoint);
-  /// Median step and bubbles against price() of the measured costs; collective, told where `reporter` is there.
-  void compare_with_plan(const RunPlan& plan, Trainer& trainer, RunReporter* reporter);
   /// From any thread: the watchdog's and the main one may both find out.
   void tell_failure(const std::string& reason, ExitCode code) noexcept;
   void summarise_trace();
@@ -64,6 +74,7 @@ class TrainSession {
   std::unique_ptr<LivenessBoard> board_;
   Waiter waiter_;
   RankGroup ranks_;
+  StatusFile status_file_;
   std::mutex status_mutex_;
   std::atomic<bool> status_is_of_this_start_ = false;  ///< before that, status.json tells of an earlier one
   RunStatus status_;  ///< what stays the same for a whole start; phase and step are filled in where it is written

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <filesystem>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -21,12 +19,6 @@ constexpr Nanoseconds kGrace = std::chrono::seconds(1);           // Open MPI's,
 constexpr int kSlowSteps = 8;                                     // a step this many times its p99 is taken for a hang
 // Limits a wait lasts where a watchdog sees every rank: it tells slow from hung, a wait cannot.
 constexpr int kWatchedPatience = 6;
-
-/// Not where nobody can tell: a run directory that cannot be read ends nothing.
-bool is_there(const std::filesystem::path& file) {
-  std::error_code error;
-  return std::filesystem::exists(file, error);
-}
 
 bool is_due(std::int64_t step, std::int64_t every) { return every > 0 && step % every == 0; }
 
@@ -45,27 +37,6 @@ std::vector<double> add_over_ranks(const std::vector<double>& mine, RankServices
 }
 
 }  // namespace
-
-void RunReporter::append_metrics(nlohmann::json line) {
-  files_.post([this, line = std::move(line)] {
-    const std::string trouble = metrics_.append(line);
-    if (trouble.empty())
-      metrics_trouble_.went_well(log_);
-    else
-      metrics_trouble_.failed(log_, trouble);
-  });
-}
-
-void RunReporter::write_status_later() {
-  files_.post([this, now = status] {
-    try {
-      write_status(directory, now);
-      status_trouble_.went_well(log_);
-    } catch (const FileError& error) {
-      status_trouble_.failed(log_, error.what());
-    }
-  });
-}
 
 Trainer::Trainer(const TrainerSettings& settings, RunState state, Stage& stage, const TokenData& data,
                  RankServices& services, SpanRecorder& spans, Checkpointer* checkpointer, RunReporter* reporter,
@@ -173,7 +144,7 @@ Control Trainer::my_wishes() {
       checkpointer_ != nullptr ? checkpointer_->predicted_time(services_.device.memory().in_use) : Nanoseconds{0};
   const SignalCounts signals = signals_seen();
   if (signals.checkpoint > 0) wish.request = ControlRequest::checkpoint, clear_checkpoint_signals();
-  if (reporter_ != nullptr && is_there(reporter_->directory.halt()))
+  if (reporter_ != nullptr && reporter_->asked_to_halt())
     wish.request = ControlRequest::checkpoint_and_stop, my_reason_ = "halt";
   const Nanoseconds needed = now() - settings_.started + profiler_.longest_step() * 2 + wish.checkpoint_time;
   if (reporter_ != nullptr && settings_.max_time.count() > 0 && needed >= settings_.max_time)
@@ -191,7 +162,7 @@ std::string Trainer::obey(const Control& agreed) {
     case ControlRequest::none:
       return {};
     case ControlRequest::checkpoint:
-      save();
+      if (saved_step_ != state_.step) save();
       return {};
     case ControlRequest::checkpoint_and_stop:
       if (saved_step_ != state_.step) save();

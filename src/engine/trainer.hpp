@@ -4,17 +4,14 @@
 #include <optional>
 #include <string>
 
-#include "base/recurring_trouble.hpp"
 #include "comm/watchdog.hpp"
 #include "data/token_data.hpp"
 #include "engine/checkpointing.hpp"
 #include "engine/control.hpp"
 #include "engine/executor.hpp"
-#include "engine/metrics.hpp"
 #include "engine/progress.hpp"
-#include "engine/run_directory.hpp"
+#include "engine/run_reporter.hpp"
 #include "engine/update.hpp"
-#include "storage/hdf5_thread.hpp"
 
 namespace pipefill {
 
@@ -49,38 +46,6 @@ struct TrainingResult {
   bool finished() const { return stop_reason.empty(); }
 };
 
-/// Files of the run that rank 0 keeps up to date; null on other ranks. A slow disk must not hold up a step, so they are
-/// written by the thread that writes everything else.
-class RunReporter {
- public:
-  RunReporter(const RunDirectory& run, RunStatus start, Hdf5Thread& files, Log log)
-      : directory(run), status(std::move(start)), files_(files), log_(std::move(log)), metrics_(run.metrics()) {}
-  ~RunReporter() { flush(); }
-  RunReporter(const RunReporter&) = delete;
-  RunReporter& operator=(const RunReporter&) = delete;
-
-  /// Both in the background; trouble is told in the log when it begins and ends, and ends nothing.
-  void append_metrics(nlohmann::json line);
-  void write_status_later();
-  /// Returns when all of it is written.
-  void flush() {
-    files_.run([] {});
-  }
-
-  RunDirectory directory;
-  RunStatus status;
-
- private:
-  Hdf5Thread& files_;
-  Log log_;
-  MetricsFile metrics_;
-  // Of the background thread.
-  RecurringTrouble metrics_trouble_{directory.metrics().string(),
-                                    "its lines are lost until that is over; the run goes on"};
-  RecurringTrouble status_trouble_{directory.status().string(),
-                                   "it stays as it was until that is over; the run goes on"};
-};
-
 class Trainer {
  public:
   /// All references outlive the trainer. `state` says where the run stands: fresh, or as loaded.
@@ -95,7 +60,6 @@ class Trainer {
   RankServices& services() { return services_; }
   /// Bubble time of all ranks together in a step, median of the last ones.
   Nanoseconds bubbles() const { return bubbles_.median(); }
-  const StepOutcome& last_step() const { return update_.outcome(); }
 
  private:
   Control train_step();

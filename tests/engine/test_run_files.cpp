@@ -2,32 +2,35 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <sstream>
+#include <string>
+#include <thread>
 
 #include "base/error.hpp"
 #include "engine/control.hpp"
 #include "engine/metrics.hpp"
 #include "engine/progress.hpp"
 #include "engine/run_directory.hpp"
+#include "engine/run_reporter.hpp"
+#include "engine/status_file.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace pipefill {
 namespace {
 
-class RunFiles : public testing::Test {
+class RunFiles : public ::testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/pipefill-test-XXXXXX";
-    run_.root = mkdtemp(name);
-  }
-  void TearDown() override { std::filesystem::remove_all(run_.root); }
   std::string text(const std::filesystem::path& path) {
     std::ostringstream all;
     all << std::ifstream(path).rdbuf();
     return all.str();
   }
-  RunDirectory run_;
+  pipefill::testing::TemporaryDirectory directory_;
+  RunDirectory run_{directory_.path()};
 };
 
 TEST_F(RunFiles, StatusComesBackAsWritten) {
@@ -77,6 +80,45 @@ TEST_F(RunFiles, ARunningStatusOfADeadProcessIsStale) {
   EXPECT_TRUE(is_stale(status));
   status.host = "elsewhere";
   EXPECT_FALSE(is_stale(status)) << "another host's processes cannot be judged from here";
+}
+
+TEST_F(RunFiles, WhatIsQueuedDoesNotWriteOverAnEnd) {
+  RunStatus running, failed;
+  running.phase = RunPhase::running, failed.phase = RunPhase::failed;
+  running.attempt = failed.attempt = 2;
+  StatusFile mine(run_), of_another_rank(run_);
+  mine.write(running);
+  EXPECT_EQ(read_status(run_).phase, RunPhase::running);
+  mine.write(failed);
+  mine.write(running);
+  EXPECT_EQ(read_status(run_).phase, RunPhase::failed);
+  of_another_rank.write(running);
+  EXPECT_EQ(read_status(run_).phase, RunPhase::failed);
+  running.attempt = 3;  // the next start
+  of_another_rank.write(running);
+  EXPECT_EQ(read_status(run_).phase, RunPhase::running);
+}
+
+// A file system that answers slowly must not hold up a step.
+TEST_F(RunFiles, TheHaltFileIsLookedForByTheThreadOfTheFiles) {
+  Hdf5Thread files;
+  StatusFile status(run_);
+  RunReporter reporter(run_, status, {}, files, make_null_log());
+  EXPECT_FALSE(reporter.asked_to_halt());
+  reporter.flush();
+  std::ofstream(run_.halt()).flush();
+  std::promise<void> answer;
+  files.post([held = answer.get_future().share()] { held.wait(); });  // the file system hangs
+  const auto ask_for = [&](std::chrono::milliseconds time) {
+    for (const auto end = std::chrono::steady_clock::now() + time; std::chrono::steady_clock::now() < end;) {
+      if (reporter.asked_to_halt()) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return false;
+  };
+  EXPECT_FALSE(ask_for(std::chrono::milliseconds(1500)));
+  answer.set_value();
+  EXPECT_TRUE(ask_for(std::chrono::seconds(60)));
 }
 
 TEST_F(RunFiles, AnUnfinishedLastLineIsCutOff) {

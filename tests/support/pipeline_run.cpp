@@ -67,8 +67,9 @@ PipelineResult run_rank(const RunConfig& config, Transport& transport, Hdf5Threa
     if (me.value == 0) create_run_directory(directory);
   });
   Checkpointer checkpointer(directory.checkpoints(), config.checkpoint.keep, ranks, hdf5);
+  StatusFile status_file(directory);
   std::optional<RunReporter> reporter;
-  if (me.value == 0) reporter.emplace(directory, RunStatus{}, hdf5, make_null_log());
+  if (me.value == 0) reporter.emplace(directory, status_file, RunStatus{}, hdf5, services.log);
 
   RunState state;
   state.deck = print_deck(config);
