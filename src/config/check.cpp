@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 #include "base/text.hpp"
@@ -94,10 +93,6 @@ void check_parallel(const RunConfig& config, Findings& found) {
       found.push_back({"parallel.layers", fmt::format("{} entries for {} stages (parallel.stages); each stage has one",
                                                       parallel.layers.size(), parallel.stages)});
   }
-  if (static_cast<std::int64_t>(parallel.stages) * parallel.replicas > std::numeric_limits<int>::max())
-    found.push_back(
-        {"parallel.replicas", fmt::format("{} x {} are more processes than MPI counts",
-                                          counted(parallel.stages, "stage"), counted(parallel.replicas, "replica"))});
 }
 
 }  // namespace
