@@ -34,12 +34,10 @@ CostModel predicted_costs(const RunPlan& plan, const std::vector<ChunkMemory>& m
 }  // namespace
 
 PlannedRun predict_run(const RunConfig& config) {
-  const int replicas = config.parallel.replicas;
   PlannedRun run;
   run.plan = plan_run(config, data_vocab(config));
-  run.memory = chunk_memories(run.plan.shape, run.plan.cut, run.plan.batch.microbatch_size);
-  for (ChunkMemory& memory : run.memory)
-    if (config.optimizer.shard) memory.moments.count = (memory.moments.count + replicas - 1) / replicas;
+  run.memory = chunk_memories(run.plan.shape, run.plan.cut, run.plan.batch.microbatch_size,
+                              config.optimizer.shard ? config.parallel.replicas : 1);
   run.costs = predicted_costs(run.plan, run.memory);
   run.timeline = price(run.plan.training, run.costs);
   run.limit_from_deck = config.device.memory > Bytes{0};

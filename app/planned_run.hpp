@@ -14,7 +14,7 @@ struct PlannedRun {
   RunPlan plan;     ///< what train would run
   CostModel costs;  ///< from FLOPs at kNominalRate; messages, reductions and optimizer take no time
   Timeline timeline;
-  std::vector<ChunkMemory> memory;  ///< by chunk; moments are one replica's share
+  std::vector<ChunkMemory> memory;  ///< by chunk; moments are the largest replica's share
   Bytes limit;                      ///< of a rank: device.memory, or its share of this host's memory
   bool limit_from_deck = false;
 };

@@ -56,11 +56,11 @@ StageSetup stage_setup(const RunPlan& plan, StageId stage, std::uint64_t seed) {
 }
 
 Bytes planned_memory(const RunPlan& plan, const StageSetup& setup, OptimizerShard shard) {
-  const std::vector<ChunkMemory> memories = chunk_memories(plan.shape, plan.cut, setup.microbatch_size);
+  const std::vector<ChunkMemory> memories = chunk_memories(plan.shape, plan.cut, setup.microbatch_size,
+                                                           shard == OptimizerShard::yes ? plan.layout.replicas : 1);
   Bytes sum{};
   for (std::size_t i = 0; i < setup.chunks.size(); ++i) {
-    ChunkMemory memory = memories[static_cast<std::size_t>(setup.chunks[i].value)];
-    if (shard == OptimizerShard::yes) memory.moments.count /= plan.layout.replicas;
+    const ChunkMemory& memory = memories[static_cast<std::size_t>(setup.chunks[i].value)];
     sum += memory.total(setup.slots[i], setup.weight_slots[i]);
   }
   return sum;

@@ -28,7 +28,7 @@ struct ChunkMemory {
   Bytes parameters{};          ///< fp32 masters
   Bytes gradients{};           ///< fp32 accumulators, two of a tied embedding whose ends are one chunk
   Bytes compute_copies{};      ///< bf16 weights
-  Bytes moments{};             ///< AdamW, one replica owning all rows
+  Bytes moments{};             ///< AdamW's, of the replica that owns most rows
   Bytes activations{};         ///< stash of one microbatch in flight, with logits
   Bytes logits{};              ///< the logits' part of `activations`
   Bytes deferred_gradients{};  ///< one microbatch between BackwardInput and BackwardWeight
@@ -39,7 +39,8 @@ struct ChunkMemory {
            deferred_gradients * weight_slots;
   }
 };
-/// By chunk.
-std::vector<ChunkMemory> chunk_memories(const ModelShape& shape, const LayerCut& cut, int microbatch_size);
+/// By chunk. `shards`: replicas that share the optimizer's state (ZeRO-1); 1: each owns all rows.
+std::vector<ChunkMemory> chunk_memories(const ModelShape& shape, const LayerCut& cut, int microbatch_size,
+                                        int shards = 1);
 
 }  // namespace pipefill

@@ -122,6 +122,14 @@ TEST(Cost, MemoryEstimateIsWhatTheStageAllocates) {
         const ChunkMemory& memory = memories[static_cast<std::size_t>(c)];
         EXPECT_EQ(device.memory().in_use, memory.total(2, 1)) << "chunk " << c;
         EXPECT_EQ(stage.activation_bytes_reserved(), memory.activations * 2 + memory.deferred_gradients);
+        Bytes sharded{};
+        for (int replica = 0; replica < 3; ++replica) {
+          CpuDevice shared(1, Bytes{0});
+          Stage same(setup, shared);
+          Adamw part({.shard = OptimizerShard::yes, .replica = {replica}, .replicas = 3}, same, shared);
+          sharded = std::max(sharded, shared.memory().in_use);
+        }
+        EXPECT_EQ(sharded, chunk_memories(shape, cut, 3, 3)[static_cast<std::size_t>(c)].total(2, 1));
         EXPECT_EQ(memory.logits, c == 2 ? Bytes{3 * 8 * 112 * 4} : Bytes{0});
       }
     }
