@@ -99,7 +99,7 @@ class CheckTest(unittest.TestCase):
                     self.assertIn("standard output: not all of the result could be written", result.stderr)
 
     def test_usage(self):
-        self.expect(64, "'pipefill' needs a command: train, check, plan, status, halt, checkpoint, trace, fill.")
+        self.expect(64, "'pipefill' needs a command: train, check, plan, status, halt, checkpoint, trace, fill, doctor.")
         self.expect(64, "'pipefill trace' needs a command: summary, merge.", "trace")
         self.expect(64, "did you mean 'check'?", "chekc")
         self.expect(64, "did you mean '--ranks'?", "check", "--rank=3")
