@@ -75,6 +75,7 @@ int main(int argc, char** argv) {
     // What a run starts for itself; no user's command.
     if (first == "fill-worker") return pipefill::worker_main(argc, argv);
     if (first == "fill-planner" && argc == 3) return pipefill::plan_job(argv[2]), 0;
+    if (first == "fill-joiner" && argc == 3) return pipefill::join_job(argv[2]), 0;
     return static_cast<int>(run(argc, argv));
   } catch (const pipefill::Error& error) {
     return fail(error.code(), error.what());

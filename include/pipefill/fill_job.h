@@ -53,6 +53,9 @@ typedef struct {
   int32_t threads;       /* for computing; pinned with the configuration */
   int64_t shard, shards; /* this job does part `shard` of `shards` of the work: 0 of 1 for a whole job */
   int64_t memory_limit;  /* bytes the job may use in all; 0: not limited */
+  /* Of a part: the directory of the whole job, where its parts leave what they have to agree upon (which checkpoint,
+   * say), each with the same file name, made by whoever is first. Of a whole job: `directory`. */
+  const char* shared_directory;
 } pipefill_fill_setup;
 
 /* One way to run the whole job. Costs that nobody has measured yet are predicted from `flops` and `bytes`. */
@@ -123,6 +126,14 @@ typedef struct {
    * can help it. After the last chunk it is always called. */
   int32_t (*save)(pipefill_fill_job* job, int64_t done, pipefill_fill_error* error) PIPEFILL_NOEXCEPT;
   void (*destroy)(pipefill_fill_job* job) PIPEFILL_NOEXCEPT;
+
+  /* Added later; a kind without it (null, or struct_bytes that end before it) is never divided. Joins the outputs of
+   * all parts of a divided job, each finished and saved in its own directory `parts[i]`, to those of the whole in
+   * setup->directory: the very bytes that one undivided job in this configuration writes. `setup` is that of the whole,
+   * part 0 of 1. Called outside of any job, perhaps again after a kill: as with `save`, files appear whole or not at
+   * all. The host removes the parts afterwards. */
+  int32_t (*merge)(const pipefill_fill_setup* setup, const char* configuration, const char* const* parts,
+                   int64_t part_count, pipefill_fill_error* error) PIPEFILL_NOEXCEPT;
 } pipefill_fill_kind;
 
 /* The one symbol a plug-in exports. */

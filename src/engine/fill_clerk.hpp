@@ -1,6 +1,6 @@
 // Rank 0's back office of fill work: a thread that watches the queue, makes jobs' directories, has their costs planned
-// in a process of its own (a kind may be a user's library), and keeps what is known of every job. All that touches
-// files happens on this thread; the main thread takes and gives values.
+// in a process of its own (a kind may be a user's library), divides jobs and joins their parts, and keeps what is known
+// of every job. All that touches files happens on this thread; the main thread takes and gives values.
 #pragma once
 
 #include <condition_variable>
@@ -22,8 +22,8 @@ struct FillClerkSettings {
   std::string run_directory;
   std::vector<std::string> deck_jobs{};                                ///< job files that the deck names
   std::vector<std::string> planner{"/proc/self/exe", "fill-planner"};  ///< gets the job's directory appended
-  MachineRate rate{};                                                  ///< for costs that nobody has measured
-  Nanoseconds look_every{500'000'000};
+  std::vector<std::string> joiner{"/proc/self/exe", "fill-joiner"};    ///< the same
+  Nanoseconds look_every{500'000'000};                                 ///< how often the queue is looked at
 };
 
 /// One job as the scheduler sees it.
@@ -63,6 +63,8 @@ class FillClerk {
   /// Jobs that wait for an executor and were not cancelled.
   std::vector<ClerkJob> waiting();
   std::optional<ClerkJob> find(std::int64_t number);
+  /// The job is to be divided: it waits no more, its parts will, as jobs of their own.
+  void divide(const FillDecision& decision);
   /// The job runs on `rank` from now on; a line in fill/decisions.jsonl says why.
   void hand_out(const FillDecision& decision, std::int64_t step, int rank);
   void note(const JobOutcome& outcome);
@@ -76,7 +78,14 @@ class FillClerk {
   struct Known;
   void run();
   void look();
+  void cancel(std::int64_t number);
   void plan(const QueueEntry& entry);
+  /// Plans the job in the directory unless it is planned. What comes of it: waiting, or over.
+  Known prepare(const QueueEntry& entry, const std::string& path, std::int64_t number, const std::string& name);
+  void settle(std::int64_t number, Known known);
+  void make_parts(const QueueEntry& entry);
+  void join_parts();
+  bool join(const QueueEntry& entry);
   void retire(const QueueEntry& entry);
 
   FillClerkSettings settings_;
@@ -86,7 +95,7 @@ class FillClerk {
   std::condition_variable changed_;
   std::map<std::int64_t, Known> known_;  ///< by number
   std::map<std::string, Nanoseconds> owner_time_;
-  bool has_jobs_ = false, news_ = false, ends_ = false, looked_ = false;
+  bool has_jobs_ = false, news_ = false, ends_ = false, looked_ = false, wakes_ = false;
   std::thread thread_;
 };
 

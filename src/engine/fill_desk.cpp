@@ -70,8 +70,10 @@ std::vector<std::int32_t> FillDesk::jobs() const {
 }
 
 void FillDesk::open() {
-  if (clerk_ != nullptr) clerk_->wait_for_plans(kPlanning);
-  meet(0, kUnmeasured);
+  for (int round = 0; round < 2; ++round) {  // a job that the first one divides has parts in the second one
+    if (clerk_ != nullptr) clerk_->wait_for_plans(kPlanning);
+    meet(0, kUnmeasured);
+  }
   const auto is_starting = [](const auto& member) {
     return member->job >= 0 && member->worker->job().state == AssignedState::starting;
   };
@@ -84,6 +86,15 @@ void FillDesk::open() {
 void FillDesk::close() {
   fill_.run_alone(settings_.alone);
   meet(0, kUnmeasured);
+  const FillCrew& crew = fill_.crew();
+  std::int64_t stops = 0, stopped_ns = 0;
+  for (const std::string& text : ranks_.gather(json{crew.hard_stops(), crew.hard_stopped_time().count()}.dump())) {
+    const json told = json::parse(text);
+    stops += told[0].get<std::int64_t>(), stopped_ns += told[1].get<std::int64_t>();
+  }
+  if (stops > 0)
+    log_->info("fill work: {} chunks ran over the end of their bubble and were stopped, for {} in all", stops,
+               format_duration(Nanoseconds{stopped_ns}));
 }
 
 bool FillDesk::has_news() {
@@ -186,6 +197,12 @@ std::string FillDesk::decide(const std::vector<std::string>& states, std::int64_
   for (const FillDecision& decision :
        assign_jobs(queue, executors, clerk_->owner_time(), fill_.plan_settings(), settings_.policy, now())) {
     const auto job = std::ranges::find(waiting, decision.job, [](const ClerkJob& j) { return j.info.id; });
+    if (decision.shards > 1) {
+      if (decision.shard != 0) continue;  // the parts come to the queue and are given out like any job
+      clerk_->divide(decision);
+      log_->info("fill job {} is divided into {} parts: {}", job->info.name, decision.shards, decision.reason);
+      continue;
+    }
     const FillConfiguration& configuration = job->info.configurations[static_cast<std::size_t>(decision.configuration)];
     clerk_->hand_out(decision, step, decision.executor);
     log_->info("fill job {} goes to rank {}: {}", job->info.name, decision.executor, decision.reason);

@@ -193,6 +193,7 @@ constexpr pipefill_fill_kind kCommand{
     -> int32_t { return guarded(error, [&] { return of(job)->run(*grant, error); }); },
     .save = [](pipefill_fill_job*, int64_t, pipefill_fill_error*) noexcept -> int32_t { return PIPEFILL_FILL_OK; },
     .destroy = [](pipefill_fill_job* job) noexcept { delete of(job); },
+    .merge = nullptr,
 };
 
 }  // namespace

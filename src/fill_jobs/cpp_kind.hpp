@@ -7,7 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace pipefill {
@@ -22,6 +24,13 @@ class FillWork {
   virtual void restore(int configuration, std::span<std::byte> state, std::int64_t done) = 0;
   virtual void run(std::int64_t chunk) = 0;
   virtual void save(std::int64_t done) = 0;
+};
+
+/// One that can be divided: see pipefill_fill_kind::merge.
+class DivisibleWork : public FillWork {
+ public:
+  /// Of a whole job that is not restored.
+  virtual void merge(const std::string& configuration, const std::vector<std::string>& parts) = 0;
 };
 
 /// What the exception in flight means to the host, its text in `error` as one line: no memory (DeviceError, bad_alloc)
@@ -92,19 +101,28 @@ inline std::int32_t save(pipefill_fill_job* job, std::int64_t done, pipefill_fil
 
 inline void destroy(pipefill_fill_job* job) noexcept { delete &work(job); }
 
+template <class Work>
+std::int32_t merge(const pipefill_fill_setup* setup, const char* configuration, const char* const* parts,
+                   std::int64_t count, pipefill_fill_error* error) noexcept {
+  return guarded(error, [&] { Work(*setup).merge(configuration, std::vector<std::string>(parts, parts + count)); });
+}
+
 /// The table of a kind whose jobs are `Work`s.
 template <class Work>
 constexpr pipefill_fill_kind table(const char* name) {
-  return {PIPEFILL_FILL_JOB_ABI,
-          sizeof(pipefill_fill_kind),
-          name,
-          create<Work>,
-          configurations,
-          plan,
-          restore,
-          run,
-          save,
-          destroy};
+  pipefill_fill_kind kind{PIPEFILL_FILL_JOB_ABI,
+                          sizeof(pipefill_fill_kind),
+                          name,
+                          create<Work>,
+                          configurations,
+                          plan,
+                          restore,
+                          run,
+                          save,
+                          destroy,
+                          nullptr};
+  if constexpr (std::is_base_of_v<DivisibleWork, Work>) kind.merge = merge<Work>;
+  return kind;
 }
 
 }  // namespace cpp_kind

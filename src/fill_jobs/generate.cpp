@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -32,6 +34,7 @@ namespace pipefill {
 namespace {
 
 constexpr int kByteVocab = 256;
+constexpr std::int64_t kMostText = std::int64_t{1} << 31;  // bytes of a part's output
 
 struct State {
   StateHead* head;
@@ -82,7 +85,7 @@ struct Scratch {
   }
 };
 
-class Generate final : public FillWork {
+class Generate final : public DivisibleWork {
  public:
   explicit Generate(const pipefill_fill_setup& setup) : Generate(setup, JobParameters(setup)) {}
 
@@ -165,6 +168,25 @@ class Generate final : public FillWork {
     replace_file(directory_ + "/texts.jsonl", lines);
   }
 
+  /// The parts' lines in the order of the prompts' numbers, each as it was written.
+  void merge(const std::string& /*configuration*/, const std::vector<std::string>& parts) override {
+    std::map<std::int64_t, std::string> lines;
+    for (const std::string& part : parts) {
+      std::istringstream text(read_file(part + "/texts.jsonl", kMostText));
+      for (std::string line; std::getline(text, line);) {
+        const auto index = nlohmann::json::parse(line).at("index").get<std::int64_t>();
+        if (!lines.emplace(index, line).second)
+          throw FileError(ExitCode::damaged_data, part, fmt::format("has prompt {} of another part", index));
+      }
+    }
+    if (std::ssize(lines) != sequences())
+      throw FileError(ExitCode::damaged_data, directory_,
+                      fmt::format("its parts have {} prompts of {}", lines.size(), sequences()));
+    std::string text;
+    for (const auto& [index, line] : lines) text += line + "\n";
+    replace_file(directory_ + "/texts.jsonl", text);
+  }
+
  private:
   Generate(const pipefill_fill_setup& setup, JobParameters parameters)
       : directory_(setup.directory),
@@ -173,7 +195,7 @@ class Generate final : public FillWork {
                   static_cast<std::uint64_t>(
                       parameters.integer("seed", static_cast<std::int64_t>(setup.seed), 0, INT64_MAX))},
         tokens_(parameters.integer("tokens", 32, 1, 1 << 20)),
-        source_(parameters, setup.directory, sampling_.seed, kByteVocab),
+        source_(parameters, setup, sampling_.seed, kByteVocab),
         layout_(source_.shape()),
         device_(setup.threads, Bytes{0}),
         prompts_(read_prompts(parameters, layout_.shape.vocab)) {

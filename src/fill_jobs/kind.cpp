@@ -1,6 +1,7 @@
 #include "fill_jobs/kind.hpp"
 
 #include <array>
+#include <cstddef>
 
 #include "fill_jobs/command.hpp"
 #include "fill_jobs/generate.hpp"
@@ -22,6 +23,10 @@ const pipefill_fill_kind* find_kind(std::string_view name) {
   for (const pipefill_fill_kind* kind : all_kinds())
     if (name == kind->name) return kind;
   return nullptr;
+}
+
+bool can_divide(const pipefill_fill_kind& kind) {
+  return kind.struct_bytes >= offsetof(pipefill_fill_kind, merge) + sizeof kind.merge && kind.merge != nullptr;
 }
 
 std::vector<std::string> kind_names() {

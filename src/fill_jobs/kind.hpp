@@ -14,6 +14,9 @@ const pipefill_fill_kind* find_kind(std::string_view name);
 /// How a worker finds kinds; tests hand in their own.
 using FindKind = const pipefill_fill_kind* (*)(std::string_view name);
 
+/// Whether its jobs can be divided into parts.
+bool can_divide(const pipefill_fill_kind& kind);
+
 /// Names for messages, "plugin" included.
 std::vector<std::string> kind_names();
 

@@ -36,7 +36,7 @@ void check_kind(const pipefill_fill_kind* kind, const std::string& what) {
                     fmt::format("is built for version {} of the fill job interface, this program has version {}; "
                                 "build it again with this program's pipefill/fill_job.h",
                                 kind->abi, PIPEFILL_FILL_JOB_ABI));
-  const bool complete = kind->struct_bytes >= sizeof(pipefill_fill_kind) && kind->name != nullptr &&
+  const bool complete = kind->struct_bytes >= offsetof(pipefill_fill_kind, merge) && kind->name != nullptr &&
                         kind->create != nullptr && kind->configurations != nullptr && kind->plan != nullptr &&
                         kind->restore != nullptr && kind->run != nullptr && kind->save != nullptr &&
                         kind->destroy != nullptr;

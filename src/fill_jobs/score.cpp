@@ -88,7 +88,7 @@ struct Scratch {
   }
 };
 
-class Score final : public FillWork {
+class Score final : public DivisibleWork {
  public:
   explicit Score(const pipefill_fill_setup& setup) : Score(setup, JobParameters(setup)) {}
 
@@ -99,7 +99,7 @@ class Score final : public FillWork {
       Carver state, scratch;
       State::carve(state, layout_, plan, settings_.sequences);
       Scratch::carve(scratch, layout_.shape, plan);
-      pipefill_fill_configuration c = named_configuration(fmt::format("batch={}", batch));
+      pipefill_fill_configuration c = named_configuration(name_of(plan));
       c.chunks = plan.chunks();
       c.state_bytes = state.taken().count;
       c.memory_bytes = scratch.taken().count + kLibraryMemory;
@@ -160,19 +160,44 @@ class Score final : public FillWork {
   }
 
   void save(std::int64_t done) override {
-    const std::int64_t count = plan_->finished(done);
-    const auto n = static_cast<std::size_t>(count);
-    std::vector<std::int64_t> sequence(n), tokens(n, layout_.shape.context);
+    write({state_.nll, static_cast<std::size_t>(plan_->finished(done))}, *plan_);
+  }
+
+  void merge(const std::string& configuration, const std::vector<std::string>& parts) override {
+    const auto plan = std::ranges::find(plans_, configuration, name_of);
+    if (plan == plans_.end()) throw DeckError(fmt::format("there is no configuration '{}'", configuration));
+    std::vector<double> nll;
+    for (const std::string& part : parts) {
+      const H5File file = H5File::open(part + "/nll.h5");
+      const std::vector<std::int64_t> sequence = file.read<std::int64_t>("/sequence");
+      const std::vector<double> more = file.read<double>("/nll");
+      for (std::size_t i = 0; i < sequence.size(); ++i)
+        if (sequence[i] != std::ssize(nll) + static_cast<std::int64_t>(i))
+          throw FileError(ExitCode::damaged_data, part + "/nll.h5", "does not begin where the part before it ends");
+      nll.insert(nll.end(), more.begin(), more.end());
+    }
+    if (std::ssize(nll) != settings_.sequences)
+      throw FileError(ExitCode::damaged_data, settings_.directory,
+                      fmt::format("its parts have {} sequences of {}", nll.size(), settings_.sequences));
+    write(nll, *plan);
+  }
+
+ private:
+  static std::string name_of(const ScorePlan& plan) { return fmt::format("batch={}", plan.batch); }
+
+  void write(std::span<const double> nll, const ScorePlan& plan) const {
+    const auto count = std::ssize(nll);
+    std::vector<std::int64_t> sequence(nll.size()), tokens(nll.size(), layout_.shape.context);
     std::iota(sequence.begin(), sequence.end(), settings_.first);
     write_h5(settings_.directory, "nll.h5", [&](H5File& file) {
       file.write_attribute("/", "filetype", "pipefill-scores");
       file.write_attribute("/", "version", std::int32_t{1});
       file.write_attribute("/", "job", settings_.name);
-      file.write_attribute("/", "configuration", fmt::format("batch={}", plan_->batch));
+      file.write_attribute("/", "configuration", name_of(plan));
       file.write_attribute("/", "model", source_.describe());
       file.write_attribute("/", "sequences", settings_.sequences);
       file.write<std::int64_t>("/sequence", sequence, {count});
-      file.write<double>("/nll", {state_.nll, n}, {count});
+      file.write<double>("/nll", nll, {count});
       file.write<std::int64_t>("/tokens", tokens, {count});
       file.write_attribute("/sequence", "description", "number of the sequence in the text");
       file.write_attribute("/nll", "description", "negative log-likelihood of the sequence's targets, summed");
@@ -181,7 +206,6 @@ class Score final : public FillWork {
     });
   }
 
- private:
   Score(const pipefill_fill_setup& setup, JobParameters parameters)
       : settings_{setup.name, setup.directory, setup.threads, 0, 0, {}},
         identity_(parameters.identity()),
@@ -189,7 +213,7 @@ class Score final : public FillWork {
             parameters.integer("seed", static_cast<std::int64_t>(setup.seed), 0, INT64_MAX))),
         synthetic_(parameters.integer("synthetic", 0, 0, 1 << 30)),
         description_(data_description(parameters, "text", seed_)),
-        source_(parameters, setup.directory, seed_, own_vocab(description_)),
+        source_(parameters, setup, seed_, own_vocab(description_)),
         layout_(source_.shape()),
         device_(setup.threads, Bytes{0}),
         data_(open(description_, layout_.shape)) {

@@ -128,7 +128,7 @@ class Train final : public FillWork {
         seed_(static_cast<std::uint64_t>(
             parameters.integer("seed", static_cast<std::int64_t>(setup.seed), 0, INT64_MAX))),
         description_(data_description(parameters, "files", seed_)),
-        source_(parameters, setup.directory, seed_, own_vocab(description_)),
+        source_(parameters, setup, seed_, own_vocab(description_)),
         layout_(source_.shape()),
         settings_(train_settings(parameters)),
         device_(setup.threads, Bytes{0}),

@@ -2,6 +2,7 @@
 #include "fill_jobs/transformer_source.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -61,11 +62,16 @@ ModelShape shape_of(const Manifest& manifest, const std::string& path) {
 
 }  // namespace
 
-TransformerSource::TransformerSource(JobParameters& parameters, const std::string& job_directory, std::uint64_t seed,
+TransformerSource::TransformerSource(JobParameters& parameters, const pipefill_fill_setup& setup, std::uint64_t seed,
                                      int data_vocab)
-    : seed_(seed), choice_file_(job_directory + "/model.json") {
+    : seed_(seed),
+      choice_file_(std::string(setup.shards > 1 ? setup.shared_directory : setup.directory) + "/model.json") {
   if (const auto checkpoint = parameters.text("checkpoint")) {
-    if (!read_choice()) find_checkpoint_of(parameters.path(*checkpoint));
+    if (!read_choice()) {
+      find_checkpoint_of(parameters.path(*checkpoint));
+      // All parts take that of the first one, whatever is newest when they begin.
+      if (setup.shards > 1 && !keep_choice(Choice::of_the_first)) read_choice();
+    }
   } else {
     const auto size = [&](const char* key, int otherwise, std::int64_t most) {
       return static_cast<int>(parameters.integer(key, otherwise, 1, most));
@@ -110,11 +116,17 @@ bool TransformerSource::read_choice() {
   return true;
 }
 
-void TransformerSource::keep_choice() const {
+bool TransformerSource::keep_choice(Choice choice_of) const {
   const nlohmann::json choice{{"checkpoint", checkpoint_}, {"layers", shape_.layers},   {"channels", shape_.channels},
                               {"heads", shape_.heads},     {"context", shape_.context}, {"vocab", shape_.vocab},
                               {"tied", shape_.tied}};
-  replace_file(choice_file_, choice.dump(2) + "\n");
+  const std::string text = choice.dump(2) + "\n";
+  if (choice_of == Choice::own) return replace_file(choice_file_, text), true;
+  const std::string mine = fmt::format("{}.{}", choice_file_, ::getpid());
+  replace_file(mine, text);
+  const bool first = ::link(mine.c_str(), choice_file_.c_str()) == 0;
+  ::unlink(mine.c_str());
+  return first;
 }
 
 void TransformerSource::fill(const ParameterLayout& layout, std::span<float> values, int threads) const {
@@ -126,7 +138,7 @@ void TransformerSource::fill(const ParameterLayout& layout, std::span<float> val
     for (std::size_t i = 0; i < layout.table.size(); ++i) initialise(layout.table[i], seed_, 0, part(i), threads);
     return;
   }
-  keep_choice();
+  keep_choice(Choice::own);
   const fs::path path(checkpoint_);
   const auto search =
       find_checkpoint(single_rank(), path.parent_path().string(), step_of(path.filename().string()).value());

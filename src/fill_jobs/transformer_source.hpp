@@ -14,12 +14,13 @@ namespace pipefill {
 
 /// A checkpoint is chosen once: the choice is kept in the job's directory (model.json), so that a job that was stopped
 /// goes on with the same model though its run has newer checkpoints by then. The parameters themselves are in the job's
-/// state from the first `restore` on, so that the checkpoint may be pruned meanwhile.
+/// state from the first `restore` on, so that the checkpoint may be pruned meanwhile. The parts of a divided job choose
+/// when they are made, and the first one for all.
 class TransformerSource {
  public:
   /// Asks for `checkpoint` (a run, its checkpoints/ or one step's directory), or for `layers channels heads context
   /// vocab tied` (of the last two, `vocab` defaults to `data_vocab`). Shapes are bounded: DeckError otherwise.
-  TransformerSource(JobParameters& parameters, const std::string& job_directory, std::uint64_t seed, int data_vocab);
+  TransformerSource(JobParameters& parameters, const pipefill_fill_setup& setup, std::uint64_t seed, int data_vocab);
 
   const ModelShape& shape() const { return shape_; }
   /// Keeps the choice of the checkpoint, then fills the flat array. Files are verified by their hashes first.
@@ -29,7 +30,9 @@ class TransformerSource {
  private:
   void find_checkpoint_of(const std::string& path);
   bool read_choice();
-  void keep_choice() const;
+  enum class Choice { own, of_the_first };
+  /// of_the_first: false, and nothing is written, where another part has chosen already.
+  bool keep_choice(Choice choice_of) const;
 
   ModelShape shape_;
   std::uint64_t seed_;

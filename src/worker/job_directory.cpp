@@ -114,7 +114,7 @@ Bytes JobDirectory::size() const {
   for (Walk at(path_, std::filesystem::directory_options::skip_permission_denied, error), end; !error && at != end;
        at.increment(error)) {
     std::error_code gone;
-    if (!at->is_regular_file(gone) || at->is_symlink(gone)) continue;
+    if (!at->is_regular_file(gone) || at->is_symlink(gone) || at->path().filename() == "plan.json") continue;
     const std::uintmax_t bytes = at->file_size(gone);
     if (!gone) sum += Bytes{static_cast<std::int64_t>(bytes)};
   }

@@ -15,15 +15,16 @@ namespace pipefill {
 
 enum class JobStatus { submitted, running, finished, failed, quarantined, cancelled };
 std::string_view status_name(JobStatus status);
+inline constexpr std::int64_t kDivided = -1;
 
 /// state.json. While the job runs, how far it is stands in state.bin; this is renewed when something else changes.
 struct JobState {
   JobStatus status = JobStatus::submitted;
   std::string name, kind, owner;
-  std::string base_directory;  ///< where relative paths in its parameters start
-  std::int64_t shard = 0, shards = 1;
-  std::string configuration;  ///< empty until the first run, then pinned
-  std::int32_t threads = 0;   ///< pinned with it
+  std::string base_directory;          ///< where relative paths in its parameters start
+  std::int64_t shard = 0, shards = 1;  ///< which part it is; kDivided: none, its parts do the work (job_parts.hpp)
+  std::string configuration;           ///< empty until the first run, then pinned
+  std::int32_t threads = 0;            ///< pinned with it
   std::int64_t chunks = 0, done = 0;
   double samples = 0;
   int failures = 0;
@@ -48,7 +49,7 @@ class JobDirectory {
   /// FileError 66 or 65 with what is wrong.
   JobState read_state() const;
   void write_state(const JobState& state) const;
-  /// Bytes of all files in it, links not followed.
+  /// Bytes of all files in it, links not followed; without plan.json, which is not the job's doing.
   Bytes size() const;
 
  private:

@@ -1,5 +1,6 @@
 // plan.json in a job's directory: what its kind says its chunks cost in each configuration, before anything was
-// measured. Written by the worker, read by whoever plans.
+// measured. Written by the worker, read by whoever plans. One row of numbers per run of equal chunks: a job of 10^6
+// chunks that are all different takes some MB.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "base/units.hpp"
+#include "fill/fill_job.hpp"
 
 namespace pipefill {
 
@@ -28,8 +30,18 @@ struct JobPlanConfiguration {
   friend bool operator==(const JobPlanConfiguration&, const JobPlanConfiguration&) = default;
 };
 
-void write_job_plan(const std::string& path, const std::vector<JobPlanConfiguration>& plan);
+enum class Divisible { no, yes };
+
+struct JobPlan {
+  Divisible divisible = Divisible::no;  ///< whether the kind can divide the job into parts
+  std::vector<JobPlanConfiguration> configurations;
+  friend bool operator==(const JobPlan&, const JobPlan&) = default;
+};
+
+void write_job_plan(const std::string& path, const JobPlan& plan);
 /// FileError 66 when there is none yet, 65 when it is damaged.
-std::vector<JobPlanConfiguration> read_job_plan(const std::string& path);
+JobPlan read_job_plan(const std::string& path);
+/// Priced at a rate, for the planners. Error 65 for costs that no plan can be made with.
+std::vector<FillConfiguration> configurations_of(const JobPlan& plan, const MachineRate& rate);
 
 }  // namespace pipefill

@@ -9,6 +9,7 @@
 
 #include "fill_jobs/command.hpp"
 #include "fill_jobs/plugin.hpp"
+#include "worker/job_parts.hpp"
 #include "worker/job_plan.hpp"
 
 namespace pipefill {
@@ -53,6 +54,7 @@ JobRun JobRun::load(const std::string& path, const std::string& configuration, i
   JobRun run(std::move(directory), std::move(lock));
   run.state_ = run.directory_.read_state();
   run.spec_ = run.directory_.read_spec({});
+  if (run.state_.shard == kDivided) throw DeckError("the job is divided; its parts run, not it");
   if (run.state_.status != JobStatus::submitted && run.state_.status != JobStatus::running)
     throw DeckError(fmt::format("the job is {} and does not run again", status_name(run.state_.status)));
   run.create(threads, find_kind);
@@ -65,28 +67,44 @@ JobRun JobRun::load(const std::string& path, const std::string& configuration, i
   return run;
 }
 
-void JobRun::create(int threads, FindKind find_kind) {
+/// As create() of its kind wants it; points into the run.
+struct JobRun::Setup {
+  std::string shared_directory;
+  std::vector<pipefill_fill_parameter> parameters;
+  pipefill_fill_setup setup{};
+};
+
+JobRun::Setup JobRun::prepare(int threads, FindKind find_kind) {
   if (state_.threads > 0) threads = state_.threads;
   state_.threads = threads;
   kind_ = spec_.kind == "plugin" ? plugin_of(spec_, state_.base_directory) : find_kind(spec_.kind);
   if (kind_ == nullptr) throw DeckError(fmt::format("unknown kind '{}'", spec_.kind));
   check_kind(kind_, spec_.kind);
-  std::vector<pipefill_fill_parameter> parameters;
-  for (const auto& [name, value] : spec_.parameters) parameters.push_back({name.c_str(), value.c_str()});
-  const pipefill_fill_setup setup{.struct_bytes = sizeof(pipefill_fill_setup),
-                                  .name = spec_.name.c_str(),
-                                  .directory = directory_.path().c_str(),
-                                  .base_directory = state_.base_directory.c_str(),
-                                  .parameters = parameters.data(),
-                                  .parameter_count = parameters.size(),
-                                  .seed = spec_.seed,
-                                  .threads = threads,
-                                  .shard = state_.shard,
-                                  .shards = state_.shards,
-                                  .memory_limit = spec_.limits.memory.count};
+  Setup made;
+  const bool part = state_.shards > 1 && state_.shard != kDivided;
+  made.shared_directory = part ? whole_of(directory_.path()) : directory_.path();
+  for (const auto& [name, value] : spec_.parameters) made.parameters.push_back({name.c_str(), value.c_str()});
+  made.setup = {.struct_bytes = sizeof(pipefill_fill_setup),
+                .name = spec_.name.c_str(),
+                .directory = directory_.path().c_str(),
+                .base_directory = state_.base_directory.c_str(),
+                .parameters = made.parameters.data(),
+                .parameter_count = made.parameters.size(),
+                .seed = spec_.seed,
+                .threads = threads,
+                .shard = part ? state_.shard : 0,
+                .shards = part ? state_.shards : 1,
+                .memory_limit = spec_.limits.memory.count,
+                .shared_directory = nullptr};
+  return made;
+}
+
+void JobRun::create(int threads, FindKind find_kind) {
+  Setup made = prepare(threads, find_kind);
+  made.setup.shared_directory = made.shared_directory.c_str();
   pipefill_fill_job* job = nullptr;
   pipefill_fill_error error{};
-  check(*kind_, "make the job", kind_->create(&setup, &job, &error), error);
+  check(*kind_, "make the job", kind_->create(&made.setup, &job, &error), error);
   job_ = {job, Destroy{kind_}};
 }
 
@@ -98,6 +116,27 @@ void JobRun::plan(const std::string& path, FindKind find_kind) {
   run.spec_ = run.directory_.read_spec({});
   run.create(1, find_kind);
   run.write_plan(run.offered());
+}
+
+void JobRun::merge(const std::string& path, FindKind find_kind) {
+  JobDirectory directory = JobDirectory::open(path);
+  JobLock lock = JobLock::take(directory);
+  JobRun run(std::move(directory), std::move(lock));
+  run.state_ = run.directory_.read_state();
+  run.spec_ = run.directory_.read_spec({});
+  if (run.state_.shard != kDivided) throw DeckError("the job is not divided");
+  const std::vector<JobState> parts = finished_parts(run.directory_);
+  Setup made = run.prepare(parts.front().threads, find_kind);
+  made.setup.shared_directory = made.shared_directory.c_str();
+  if (!can_divide(*run.kind_)) throw DeckError(fmt::format("{}: cannot join the parts of a job", run.kind_->name));
+  std::vector<std::string> names;
+  for (std::int64_t shard = 0; shard < run.state_.shards; ++shard) names.push_back(part_directory(path, shard));
+  std::vector<const char*> at;
+  for (const std::string& name : names) at.push_back(name.c_str());
+  pipefill_fill_error error{};
+  check(*run.kind_, "join the parts of the job",
+        run.kind_->merge(&made.setup, run.state_.configuration.c_str(), at.data(), run.state_.shards, &error), error);
+  finish_divided(run.directory_, parts);
 }
 
 std::vector<pipefill_fill_configuration> JobRun::offered() {
@@ -146,11 +185,12 @@ void JobRun::choose(const std::string& wanted) {
 }
 
 void JobRun::write_plan(const std::vector<pipefill_fill_configuration>& offered) {
-  std::vector<JobPlanConfiguration> plan;
+  JobPlan plan;
+  plan.divisible = can_divide(*kind_) ? Divisible::yes : Divisible::no;
   std::vector<pipefill_fill_chunk> chunks(4096);
   pipefill_fill_error error{};
   for (std::size_t c = 0; c < offered.size(); ++c) {
-    JobPlanConfiguration& configuration = plan.emplace_back();
+    JobPlanConfiguration& configuration = plan.configurations.emplace_back();
     configuration = {name_of(offered[c]), Bytes{offered[c].state_bytes}, static_cast<double>(offered[c].samples), {}};
     std::vector<JobPlanRun>& runs = configuration.runs;
     for (std::int64_t first = 0; first < offered[c].chunks && runs.size() < kMaxPlanRuns;) {

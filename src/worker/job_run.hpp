@@ -29,6 +29,8 @@ class JobRun {
   static JobRun load(const std::string& directory, const std::string& configuration, int threads, FindKind find_kind);
   /// Writes plan.json of a job that need not run now: creates its kind, asks, lets go of it.
   static void plan(const std::string& directory, FindKind find_kind);
+  /// Joins the outputs of a divided job's parts, which must be finished, and says in its state.json that it is.
+  static void merge(const std::string& directory, FindKind find_kind);
   JobRun(JobRun&&) = default;
   JobRun& operator=(JobRun&&) = delete;
   ~JobRun() = default;
@@ -59,6 +61,8 @@ class JobRun {
     void operator()(pipefill_fill_job* job) const { kind->destroy(job); }
   };
   explicit JobRun(JobDirectory directory, JobLock lock) : directory_(std::move(directory)), lock_(std::move(lock)) {}
+  struct Setup;
+  Setup prepare(int threads, FindKind find_kind);
   void create(int threads, FindKind find_kind);
   std::vector<pipefill_fill_configuration> offered();
   void choose(const std::string& wanted);

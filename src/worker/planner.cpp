@@ -40,8 +40,10 @@ std::string read_until_closed(int pipe, Nanoseconds until) {
 
 void plan_job(const std::string& directory, FindKind find_kind) { JobRun::plan(directory, find_kind); }
 
-std::string plan_in_process(const std::vector<std::string>& command, const std::string& directory,
-                            Nanoseconds timeout) {
+void join_job(const std::string& directory, FindKind find_kind) { JobRun::merge(directory, find_kind); }
+
+std::string run_on_job(const std::vector<std::string>& command, const std::string& directory, const std::string& doing,
+                       Nanoseconds timeout) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return system_text("cannot make a pipe", errno);
   const FileDescriptor in(ends[0]);
@@ -59,7 +61,7 @@ std::string plan_in_process(const std::vector<std::string>& command, const std::
   const int error = ::posix_spawn(&pid, command.front().c_str(), &actions, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   out = FileDescriptor();
-  if (error != 0) return system_text("cannot start the planner", error);
+  if (error != 0) return system_text(fmt::format("cannot start {}", doing), error);
   const Nanoseconds until = now() + timeout;
   std::string said = read_until_closed(in.get(), until);
   const bool late = now() >= until;
@@ -67,12 +69,12 @@ std::string plan_in_process(const std::vector<std::string>& command, const std::
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
-  if (late)
-    return fmt::format("its kind did not tell within {} s what its chunks cost", timeout.count() / 1'000'000'000);
+  if (late) return fmt::format("its kind did not end {} within {} s", doing, timeout.count() / 1'000'000'000);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return "";
   while (said.ends_with('\n')) said.pop_back();
-  if (WIFSIGNALED(status)) return fmt::format("its kind crashed while planning (signal {}) {}", WTERMSIG(status), said);
-  return said.empty() ? fmt::format("planning ended with exit code {}", WEXITSTATUS(status)) : said;
+  if (WIFSIGNALED(status))
+    return fmt::format("its kind crashed while {} (signal {}) {}", doing, WTERMSIG(status), said);
+  return said.empty() ? fmt::format("{} ended with exit code {}", doing, WEXITSTATUS(status)) : said;
 }
 
 void fail_job(const std::string& directory, const std::string& reason) {

@@ -13,6 +13,7 @@ int main(int argc, char** argv) {
   if (first == "fill-worker") return pipefill::worker_main(argc, argv, find_test_kind);
   try {
     if (first == "fill-planner") return pipefill::plan_job(argv[2], find_test_kind), 0;
+    if (first == "fill-joiner") return pipefill::join_job(argv[2], find_test_kind), 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;

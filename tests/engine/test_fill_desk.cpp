@@ -19,12 +19,13 @@ constexpr Bytes kMemory{1 << 30};
 /// One rank with all that filling needs, and steps of one bubble of 5 ms.
 class Rank {
  public:
-  Rank(Transport& transport, FillClerk* clerk, SupervisorSettings worker, Trace& trace, std::size_t most_jobs)
+  Rank(Transport& transport, FillClerk* clerk, SupervisorSettings worker, Trace& trace, std::size_t most_jobs,
+       const PolicySettings& policy)
       : crew_(std::move(worker), make_null_log()),
         waiter_(ProcessLayout{transport.size(), 1}, transport.rank(), {}),
         fill_(bubbles(), kProgram, crew_, trace),
-        desk_({.most_jobs = most_jobs, .alone = 5ms}, {transport.size(), 1}, ranks_over(transport, waiter_), clerk,
-              fill_, trace, make_null_log()),
+        desk_({.policy = policy, .most_jobs = most_jobs, .alone = 5ms}, {transport.size(), 1},
+              ranks_over(transport, waiter_), clerk, fill_, trace, make_null_log()),
         transport_(transport) {}
 
   FillDesk& desk() { return desk_; }
@@ -87,11 +88,12 @@ class Desk : public FillTest {
             FillClerkSettings{.run_directory = run_directory(), .deck_jobs = jobs, .look_every = 10ms},
             make_null_log());
       Trace none;
-      Rank rank(transport, clerk.get(), worker(), transport.rank().value == 0 ? trace() : none, most_jobs_);
+      Rank rank(transport, clerk.get(), worker(), transport.rank().value == 0 ? trace() : none, most_jobs_, policy_);
       body(rank, clerk.get());
     });
   }
   std::size_t most_jobs_ = 1;
+  PolicySettings policy_;
   std::vector<nlohmann::json> decisions() const {
     std::vector<nlohmann::json> lines;
     std::istringstream text(content(run_directory() + "/fill/decisions.jsonl"));
@@ -206,6 +208,118 @@ TEST_F(Desk, WhatUsesItsBubblesWellIsLeftAlone) {
     EXPECT_EQ(rank.desk().jobs().size(), 1U);
     rank.desk().close();
   });
+}
+
+class Divided : public Desk {
+ protected:
+  Divided() {
+    policy_.shard_start = Nanoseconds{0};
+    policy_.split_gain = 1;
+  }
+  std::string score_job(const std::string& name, int shards) {
+    const std::string path = scratch_ / (name + ".yaml");
+    std::ofstream(path) << "name: " << name << "\nkind: score\nshards: " << shards
+                        << "\nwith: {synthetic: 37, layers: 2, channels: 64, heads: 2, context: 32, vocab: 64, "
+                           "batch: 2}\n";
+    return path;
+  }
+  /// Output of the same job in one piece.
+  std::string alone() {
+    const std::string text = content(score_job("job", 1));
+    JobState state;
+    state.name = "job", state.kind = "score";
+    const std::string path = JobDirectory::create(scratch_ / "alone", text, state).path();
+    Supervisor supervisor(worker(FillIsolation::process), make_null_log());
+    supervisor.assign(path, "");
+    EXPECT_TRUE(eventually([&] {
+      supervisor.grant(now() + 50ms, Bytes{1 << 30});
+      supervisor.wait_news(50ms);
+      supervisor.stop();
+      return supervisor.job().state == AssignedState::finished;
+    })) << supervisor.job().message;
+    return content(path + "/nll.h5");
+  }
+};
+
+TEST_F(Divided, AJobIsDoneByTwoRanksAndItsOutputIsThatOfOne) {
+  std::atomic<int> with_part{0};
+  on_two_ranks({score_job("job", 2)}, [&](Rank& rank, FillClerk* clerk) {
+    rank.desk().open();
+    if (rank.has_job()) ++with_part;
+    EXPECT_TRUE(rank.steps_until([&] { return clerk == nullptr || status("job") == JobStatus::finished; }));
+    rank.desk().close();
+  });
+  EXPECT_EQ(with_part, 2) << "both at once";
+  ASSERT_EQ(decisions().size(), 2U);
+  EXPECT_EQ(decisions()[0]["job"], "job part 1 of 2");
+  EXPECT_EQ(decisions()[1]["job"], "job part 2 of 2");
+  const std::string directory = run_directory() + "/fill/job";
+  EXPECT_FALSE(std::filesystem::exists(directory + "/part-0")) << "they are joined";
+  ASSERT_FALSE(alone().empty());
+  EXPECT_EQ(content(directory + "/nll.h5"), content(scratch_ / "alone/nll.h5"));
+}
+
+TEST_F(Divided, TheNextStartGoesOnWithTheParts) {
+  const std::vector<std::string> jobs{score_job("job", 2)};
+  on_two_ranks(jobs, [&](Rank& rank, FillClerk*) {
+    rank.desk().open();
+    rank.crew().stop();
+  });
+  EXPECT_EQ(status("job"), JobStatus::running);
+  EXPECT_TRUE(std::filesystem::exists(run_directory() + "/fill/job/part-1/state.json"));
+  on_two_ranks(jobs, [&](Rank& rank, FillClerk* clerk) {
+    rank.desk().open();
+    EXPECT_TRUE(rank.steps_until([&] { return clerk == nullptr || status("job") == JobStatus::finished; }));
+    rank.desk().close();
+  });
+  ASSERT_FALSE(alone().empty());
+  EXPECT_EQ(content(run_directory() + "/fill/job/nll.h5"), content(scratch_ / "alone/nll.h5"));
+}
+
+TEST_F(Divided, APartThatFailsFailsTheJobWithItsMessage) {
+  on_two_ranks({score_job("job", 2)}, [&](Rank& rank, FillClerk* clerk) {
+    if (clerk != nullptr) {
+      clerk->wait_for_plans(30s);
+      clerk->divide({.job = clerk->waiting().at(0).info.id, .shards = 2, .reason = ""});
+      clerk->wait_for_plans(30s);
+      std::ofstream(run_directory() + "/fill/job/part-1/state.bin") << "damaged";
+    }
+    rank.desk().open();
+    EXPECT_TRUE(rank.steps_until([&] { return clerk == nullptr || status("job") == JobStatus::failed; }));
+    rank.desk().close();
+  });
+  const JobState state = JobDirectory::open(run_directory() + "/fill/job").read_state();
+  EXPECT_NE(state.message.find("part 2 of 2: "), std::string::npos) << state.message;
+  EXPECT_FALSE(std::filesystem::exists(run_directory() + "/fill/job/nll.h5"));
+}
+
+TEST_F(Divided, ACancelledJobsPartsAreTakenBack) {
+  const std::string path = scratch_ / "long.yaml";
+  std::ofstream(path) << "name: long\nkind: score\nshards: 2\nwith: {synthetic: 1000000, layers: 2, channels: 64, "
+                         "heads: 2, context: 32, vocab: 64, batch: 2}\n";
+  on_two_ranks({path}, [&](Rank& rank, FillClerk* clerk) {
+    rank.desk().open();
+    EXPECT_TRUE(rank.has_job());
+    if (clerk != nullptr) {
+      FillQueue queue(run_directory(), {});
+      queue.cancel(queue.find("long"));
+    }
+    EXPECT_TRUE(rank.steps_until([&] { return !rank.has_job(); }));
+    EXPECT_TRUE(rank.steps_until([&] { return status("long") == JobStatus::cancelled; }));
+    rank.desk().close();
+  });
+}
+
+TEST_F(Divided, AJobThatMayNotBeDividedIsNot) {
+  on_two_ranks({score_job("job", 1), job_file("other", "chunks: 30", "shards: 2\n")},
+               [&](Rank& rank, FillClerk* clerk) {
+                 rank.desk().open();
+                 EXPECT_TRUE(rank.steps_until([&] { return clerk == nullptr || clerk->waiting().empty(); }));
+                 rank.desk().close();
+               });
+  ASSERT_EQ(decisions().size(), 2U);
+  for (const nlohmann::json& decision : decisions())
+    EXPECT_EQ(decision["job"].get<std::string>().find("part"), std::string::npos) << "the counting kind cannot";
 }
 
 TEST_F(Desk, TheTraceKnowsTheJobByName) {

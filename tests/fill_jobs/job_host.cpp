@@ -22,21 +22,31 @@
 
 namespace pipefill::testing {
 
-HostedJob::HostedJob(const JobText& text, const std::string& directory) : kind_(*text.kind) {
+namespace {
+
+/// As a host hands it to a kind; points into `text` and `directory`.
+struct JobSetup {
+  JobSetup(const JobText& text, const std::string& directory) {
+    for (const auto& [name, value] : text.with) parameters.push_back({name.c_str(), value.c_str()});
+    setup.struct_bytes = sizeof setup;
+    setup.name = "job";
+    setup.directory = setup.base_directory = setup.shared_directory = directory.c_str();
+    setup.parameters = parameters.data();
+    setup.parameter_count = parameters.size();
+    setup.seed = text.seed;
+    setup.threads = text.threads;
+    setup.shard = text.shard;
+    setup.shards = text.shards;
+  }
   std::vector<pipefill_fill_parameter> parameters;
-  for (const auto& [name, value] : text.with) parameters.push_back({name.c_str(), value.c_str()});
   pipefill_fill_setup setup{};
-  setup.struct_bytes = sizeof setup;
-  setup.name = "job";
-  setup.directory = directory.c_str();
-  setup.base_directory = directory.c_str();
-  setup.parameters = parameters.data();
-  setup.parameter_count = parameters.size();
-  setup.seed = text.seed;
-  setup.threads = text.threads;
-  setup.shard = text.shard;
-  setup.shards = text.shards;
-  check(kind_.create(&setup, &job_, &error_));
+};
+
+}  // namespace
+
+HostedJob::HostedJob(const JobText& text, const std::string& directory) : kind_(*text.kind) {
+  const JobSetup setup(text, directory);
+  check(kind_.create(&setup.setup, &job_, &error_));
 }
 
 HostedJob::~HostedJob() {
@@ -200,6 +210,33 @@ Outputs run_with_kills(const JobText& text, unsigned seed, int configuration) {
     }
   }
   return outputs_of(directory.path());
+}
+
+Outputs run_in_parts(const JobText& text, std::int64_t shards, int configuration) {
+  const TemporaryDirectory whole;
+  std::vector<std::string> names;
+  std::string configuration_name;
+  for (std::int64_t shard = 0; shard < shards; ++shard) {
+    JobText part = text;
+    part.shard = shard, part.shards = shards;
+    names.push_back(whole / ("part-" + std::to_string(shard)));
+    std::filesystem::create_directory(names.back());
+    HostedJob job(part, names.back());
+    const auto c = job.configurations().at(static_cast<std::size_t>(configuration));
+    configuration_name = c.name;
+    const MappedState state(names.back(), c.state_bytes);
+    job.restore(configuration, state.state(), 0);
+    for (std::int64_t chunk = 0; chunk < c.chunks; ++chunk) job.run(chunk);
+    job.save(c.chunks);
+  }
+  const JobSetup setup(text, whole.path());
+  std::vector<const char*> parts;
+  for (const std::string& name : names) parts.push_back(name.c_str());
+  pipefill_fill_error error{};
+  const std::int32_t result = text.kind->merge(&setup.setup, configuration_name.c_str(), parts.data(), shards, &error);
+  if (result != PIPEFILL_FILL_OK) throw JobFailure{result, error.text};
+  for (const std::string& name : names) std::filesystem::remove_all(name);
+  return outputs_of(whole.path());
 }
 
 void expect_resumable(const JobText& text, int configuration) {

@@ -78,6 +78,9 @@ Outputs run_with_restores(const JobText& text, unsigned seed, int configuration 
 /// In a child that is killed (SIGKILL) five times, at random moments in random chunks, and started again.
 Outputs run_with_kills(const JobText& text, unsigned seed, int configuration = 0);
 
+/// Runs the job in `shards` parts, each in a directory of its own, and joins them in an empty one. Throws JobFailure.
+Outputs run_in_parts(const JobText& text, std::int64_t shards, int configuration = 0);
+
 /// All of the above give the outputs of a straight run; the chunks' plans are sane (costs positive, samples add up).
 void expect_resumable(const JobText& text, int configuration = 0);
 

@@ -126,6 +126,22 @@ TEST(CheckpointSource, StaysTheSameThoughTheRunGoesOnAndPrunesIt) {
   expect_scores(scores_in(directory.path()), expected_scores(5));
 }
 
+TEST(CheckpointSource, IsTheSameForAllPartsOfAJob) {
+  const TemporaryDirectory run, job;
+  save_model(run.path(), 10, 1);
+  JobText part = job_on(run.path());
+  part.shards = 2;
+  const HostedJob first(part, job.path());
+  save_model(run.path(), 20, 2);
+  part.shard = 1;
+  HostedJob second(part, job.path());  // made later, in the directory they share
+  const auto c = second.configurations().at(0);
+  const MappedState state(job.path(), c.state_bytes);
+  second.restore(0, state.state(), 0);
+  second.save(0);
+  EXPECT_NE(H5File::open(job / "nll.h5").read_text_attribute("/", "model").find("step-00000010"), std::string::npos);
+}
+
 TEST(CheckpointSource, ThatIsDamagedIsRefused) {
   const TemporaryDirectory run, directory;
   save_model(run.path(), 10, 5);

@@ -136,6 +136,11 @@ TEST(Generate, ShardsTogetherAreTheWhole) {
   EXPECT_EQ(joined, whole);
 }
 
+TEST(Generate, PartsJoinedAreTheBytesOfTheWhole) {
+  for (const int configuration : {0, 1})
+    EXPECT_EQ(run_in_parts(small_job(), 2, configuration), run_straight(small_job(), configuration));
+}
+
 TEST(Generate, RefusesPromptsThatDoNotFit) {
   const auto refusal = [](JobText job) {
     try {

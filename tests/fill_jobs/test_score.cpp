@@ -143,6 +143,36 @@ TEST(Score, ShardsTogetherAreTheWhole) {
   EXPECT_EQ(joined.nll, whole.nll);
 }
 
+TEST(Score, PartsJoinedAreTheBytesOfTheWhole) {
+  for (const int configuration : {0, 1})
+    for (const std::int64_t shards : {2, 3})
+      EXPECT_EQ(run_in_parts(small_job(), shards, configuration), run_straight(small_job(), configuration)) << shards;
+}
+
+TEST(Score, PartsThatDoNotFitTogetherAreRefused) {
+  const TemporaryDirectory directory;
+  JobText part = small_job();
+  part.shards = 3, part.shard = 1;
+  HostedJob job(part, directory.path());
+  const auto c = job.configurations().at(0);
+  const MappedState state(directory.path(), c.state_bytes);
+  job.restore(0, state.state(), 0);
+  job.save(0);
+  const std::string path = directory.path();
+  const char* parts[] = {path.c_str(), path.c_str(), path.c_str()};
+  const pipefill_fill_parameter shape[] = {{"synthetic", "11"}, {"layers", "2"}, {"channels", "32"}, {"heads", "2"},
+                                           {"context", "16"},   {"vocab", "64"}, {"batch", "4"}};
+  pipefill_fill_setup setup{};
+  setup.struct_bytes = sizeof setup;
+  setup.name = "job";
+  setup.directory = setup.base_directory = setup.shared_directory = path.c_str();
+  setup.parameters = shape, setup.parameter_count = 7;
+  setup.seed = 1, setup.threads = 1, setup.shards = 1;
+  pipefill_fill_error error{};
+  EXPECT_EQ(score_kind()->merge(&setup, "batch=4", parts, 3, &error), PIPEFILL_FILL_INVALID);
+  EXPECT_NE(std::string(error.text).find("0 sequences of 11"), std::string::npos) << error.text;
+}
+
 TEST(Score, RefusesWhatIsNoJob) {
   const auto refusal = [](const std::string& key, const std::string& value) {
     JobText job = small_job();

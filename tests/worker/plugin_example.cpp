@@ -65,7 +65,8 @@ constexpr pipefill_fill_kind kind{PIPEFILL_FILL_JOB_ABI,
                                   restore,
                                   run,
                                   save,
-                                  destroy};
+                                  destroy,
+                                  nullptr};
 
 }  // namespace
 
