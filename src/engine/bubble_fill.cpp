@@ -180,8 +180,14 @@ void BubbleFill::record_chunk(CrewMember& member, const ChunkRecord& chunk) {
   Nanoseconds overrun = std::max(Nanoseconds{0}, end - start - Nanoseconds{chunk.stopped_ns} - inside);
   if (count > 0 && chunk.outcome == ChunkOutcome::finished)
     parts[count - 1].cost_class = static_cast<std::int16_t>(chunk.cost_class);
+  const double cpu_share =
+      static_cast<double>(chunk.program_cpu_ns) /
+      static_cast<double>(std::max<std::int64_t>(1, chunk.end_ns - chunk.start_ns - chunk.stopped_ns));
   for (std::size_t i = 0; i < count; ++i) {
     Event& part = parts[i];
+    if (part.kind == EventKind::fill)
+      part.granted =
+          Nanoseconds{static_cast<std::int64_t>(cpu_share * static_cast<double>((part.end - part.start).count()))};
     if (part.kind == EventKind::overrun) {
       part.end = std::min(part.end, part.start + overrun);
       overrun -= part.end - part.start;

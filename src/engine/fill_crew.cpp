@@ -5,6 +5,12 @@
 #include "base/clock.hpp"
 
 namespace pipefill {
+namespace {
+
+constexpr int kMostSkipped = 32;
+constexpr int kPatience = 3;  // bubbles that one chunk may run over before the others go first
+
+}  // namespace
 
 void CrewMember::learn(const ChunkRecord& chunk) {
   if (chunk.outcome != ChunkOutcome::finished) return;
@@ -28,6 +34,7 @@ void FillCrew::assign(const CrewJob& job) {
   member.fill_time = Nanoseconds{0};
   member.times.clear();
   member.lengths.clear();
+  member.stops = member.skipped = 0;
   member.worker->assign(job.directory, job.configuration);
 }
 
@@ -59,8 +66,8 @@ void FillCrew::grant(Nanoseconds deadline, Bytes memory) {
   deadline_ = deadline, memory_ = memory;
   for (const auto& member : members_) memory_ -= member->resident;
   asked_.clear();
-  // A chunk that is under way goes first, whose ever it is: two at once would share the core.
-  if (current_ != nullptr && !current_->worker->parked() && current_->worker->wants_grant()) {
+  // A chunk that still runs goes first, whose ever it is: two at once would share the core.
+  if (current_ != nullptr && !current_->worker->parked() && current_->stops == 0 && current_->worker->wants_grant()) {
     asked_.push_back(current_);
     current_->worker->grant(deadline_, memory_);
     return;
@@ -75,23 +82,34 @@ void FillCrew::grant_only(CrewMember& member) {
   member.worker->grant(kNoDeadline, Bytes{INT64_MAX});
 }
 
+FillCrew::Claim FillCrew::claim(const CrewMember& member) {
+  const WorkerPhase phase = member.worker->channel().phase();
+  // One that prepares (loads a job, saves) needs the core too, but after those that can run chunks.
+  if (phase != WorkerPhase::parked && phase != WorkerPhase::running) return Claim::preparing;
+  return member.stops >= kPatience ? Claim::behind : Claim::usual;
+}
+
 /// Without waking it.
-bool FillCrew::can_use(const CrewMember& member) const {
+bool FillCrew::can_use(CrewMember& member) const {
   const Supervisor& worker = *member.worker;
   if (!worker.wants_grant()) return false;
   const std::optional<NextChunk> next = worker.channel().next_chunk();
   if (!next || deadline_ == kNoDeadline) return true;
-  return next->memory <= memory_ && now() + next->budget <= deadline_;
+  const bool fits = next->memory <= memory_ && now() + next->budget <= deadline_;
+  member.skipped = fits ? 0 : member.skipped + 1;
+  if (member.skipped < kMostSkipped) return fits;
+  member.skipped = 0;  // it may know better by now
+  return true;
 }
 
 bool FillCrew::hand_on() {
-  // One that prepares (loads a job, saves) needs the core too, but after those that can run chunks.
-  for (const bool preparing : {false, true})
+  for (const Claim which : {Claim::usual, Claim::behind, Claim::preparing})
     for (const auto& member : members_) {
-      const bool is_preparing = member->worker->channel().phase() != WorkerPhase::parked &&
-                                member->worker->channel().phase() != WorkerPhase::running;
-      if (is_preparing != preparing || std::ranges::find(asked_, member.get()) != asked_.end() || !can_use(*member))
+      if (claim(*member) != which || std::ranges::find(asked_, member.get()) != asked_.end()) continue;
+      if (!can_use(*member)) {
+        asked_.push_back(member.get());  // what is left of the grant only gets shorter
         continue;
+      }
       current_ = member.get();
       asked_.push_back(current_);
       current_->worker->grant(deadline_, memory_);
@@ -108,7 +126,9 @@ bool FillCrew::busy() {
 }
 
 void FillCrew::stop() {
-  if (current_ != nullptr) current_->worker->stop();
+  if (current_ == nullptr) return;
+  const bool hard = current_->worker->stop() == ParkResult::hard_stopped;
+  current_->stops = hard ? current_->stops + 1 : 0;
 }
 
 std::int64_t FillCrew::hard_stops() const {

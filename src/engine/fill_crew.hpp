@@ -1,6 +1,7 @@
 // The fill workers of one rank, one process for each job that shares the rank's bubbles. One of them at a time has the
 // grant: the job that came first takes of a bubble what it can use, the next one what that leaves over, and so on. So
-// no job is slowed down by those that came after it, and whatever one does, the others do not feel it.
+// no job is slowed down by those that came after it, and whatever one does, the others do not feel it: one that does
+// not end its chunk in several bubbles has its claim behind the others'.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +36,8 @@ struct CrewMember {
   Nanoseconds fill_time{};             ///< of the job, in bubbles, since it came
   std::map<int, RecentTimes> times{};  ///< of its chunks by cost class, since it came
   RecentTimes lengths{};               ///< of the last of all classes
+  int skipped = 0;                     ///< grants in a row that it was not asked to use
+  int stops = 0;                       ///< hard ones in a row, since it last came to rest by itself
 };
 
 class FillCrew {
@@ -79,7 +82,9 @@ class FillCrew {
   Nanoseconds hard_stopped_time() const;
 
  private:
-  bool can_use(const CrewMember& member) const;
+  enum class Claim { usual, behind, preparing };
+  static Claim claim(const CrewMember& member);
+  bool can_use(CrewMember& member) const;
   bool hand_on();
 
   SupervisorSettings settings_;

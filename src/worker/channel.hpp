@@ -66,8 +66,9 @@ struct ChunkRecord {
   std::int64_t chunk = 0;
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
-  std::int64_t stopped_ns = 0;  ///< of that, in hard stops between bubbles
-  std::int64_t cpu_ns = 0;      ///< of the worker and all it started
+  std::int64_t stopped_ns = 0;      ///< of that, in hard stops between bubbles
+  std::int64_t cpu_ns = 0;          ///< of the worker and all it started
+  std::int64_t program_cpu_ns = 0;  ///< the same, if the job is a program, which has no chunks to count; else 0
   std::int32_t cost_class = 0;
   ChunkOutcome outcome = ChunkOutcome::finished;
   double samples = 0;

@@ -18,6 +18,8 @@ class ChunkTimes {
   Nanoseconds predict(const pipefill_fill_chunk& chunk) const;
   bool measured(const pipefill_fill_chunk& chunk) const { return classes_.contains(chunk.cost_class); }
   void add(const pipefill_fill_chunk& chunk, Nanoseconds time);
+  /// What was measured of its class is not believed any more.
+  void forget(const pipefill_fill_chunk& chunk) { classes_.erase(chunk.cost_class); }
 
  private:
   struct Recent {

@@ -118,6 +118,7 @@ std::uint64_t Supervisor::Impl::grant(Nanoseconds deadline, Bytes memory) {
   const std::uint64_t sequence = channel.grant(deadline, memory);
   open_ = true;
   open_since_ = now();
+  deadline_ = deadline;
   open_since_ns_.store(open_since_.count(), std::memory_order_relaxed);
   return sequence;
 }
@@ -164,6 +165,13 @@ void Supervisor::Impl::charge(Nanoseconds until) {
   open_since_ns_.store(0, std::memory_order_relaxed);
 }
 
+void Supervisor::Impl::count_overrun() {
+  const std::int64_t chunk = channel.chunk_began().count();
+  if (chunk == 0 || chunk == overrun_chunk_ || now() <= deadline_) return;
+  overrun_chunk_ = chunk;
+  if (overruns_.fetch_add(1, std::memory_order_relaxed) + 1 >= settings_.overruns) signal_helper();
+}
+
 ParkResult Supervisor::Impl::stop() {
   if (!open_) return ParkResult::parked;
   open_ = false;
@@ -190,6 +198,7 @@ ParkResult Supervisor::Impl::stop() {
     hard_stopped_ = true;
     hard_stopped_since_ = now();
     ++hard_stops;
+    count_overrun();
     return ParkResult::hard_stopped;
   }
   if (channel.reports() != reports_told_) {

@@ -33,11 +33,17 @@ struct SupervisorSettings {
   std::vector<std::string> arguments = {"pipefill", "fill-worker"};
   Nanoseconds grace = std::chrono::microseconds(500);  ///< from stop to hard stop
   Nanoseconds hang = std::chrono::seconds(10);         ///< granted time of one chunk after which the worker is killed
-  Nanoseconds back_off = std::chrono::seconds(1);      ///< before the second try; doubled for each further one
-  int threads = 1;                                     ///< of jobs not pinned to another number
-  ChunkRule rule{};                                    ///< of the strategy
-  FindKind find_kind = pipefill::find_kind;            ///< for in_process
-  DoorbellPlace doorbell{};                            ///< the rank's; it outlives the supervisor
+  /// The same for making, restoring and saving a job, in wall time: an idle worker may have to load gigabytes.
+  Nanoseconds prepare = std::chrono::minutes(5);
+  /// So many chunks that ran past the deadline they were thought to keep, and had to be stopped hard, are a failure,
+  /// when they are more than this share of the chunks run. (Of a bubble that ended early, the job is not to blame.)
+  std::int64_t overruns = 16;
+  double overrun_share = 0.5;
+  Nanoseconds back_off = std::chrono::seconds(1);  ///< before the second try; doubled for each further one
+  int threads = 1;                                 ///< of jobs not pinned to another number
+  ChunkRule rule{};                                ///< of the strategy
+  FindKind find_kind = pipefill::find_kind;        ///< for in_process
+  DoorbellPlace doorbell{};                        ///< the rank's; it outlives the supervisor
 };
 
 /// What has become of the job that is assigned, failures and retries included.

@@ -20,8 +20,9 @@
 namespace pipefill {
 namespace {
 
-constexpr Nanoseconds kFarewell = std::chrono::seconds(2);               ///< for saving at the end
-constexpr Nanoseconds kUsualLook = std::chrono::seconds(1);              ///< of the helper, when nothing wakes it
+constexpr Nanoseconds kFarewell = std::chrono::seconds(2);   ///< for saving at the end
+constexpr Nanoseconds kUsualLook = std::chrono::seconds(1);  ///< of the helper, when nothing wakes it
+constexpr Nanoseconds kAfterwards = std::chrono::milliseconds(1);
 constexpr Nanoseconds kLookAtPrograms = std::chrono::milliseconds(100);  ///< while a job runs other processes
 constexpr Nanoseconds kRespawn = std::chrono::milliseconds(100);  ///< after a worker that never got ready; doubled
 constexpr int kMostRespawns = 6;                                  ///< of workers that never got ready, in a row
@@ -65,6 +66,8 @@ void Supervisor::Impl::sleep_until_news() {
     const std::lock_guard lock(mutex_);
     const Nanoseconds time = now();
     if (job_.state == AssignedState::waiting) timeout = std::min(timeout, job_.next_try - time);
+    if (preparing_since_ != Nanoseconds{0})
+      timeout = std::min(timeout, preparing_since_ + settings_.prepare - time + kAfterwards);
     if (wants_worker_ && !has_worker() && unready_deaths_ < kMostRespawns)
       timeout = std::min(timeout, next_spawn_ - time);
     // A command not answered yet may be followed by another one.
@@ -94,10 +97,13 @@ void Supervisor::Impl::look() {
   post_wishes();
   look_at_programs();
   kill_if_hanging();
+  kill_if_unready();
+  kill_if_overrunning();
 }
 
 void Supervisor::Impl::spawn() {
   channel.reset_worker();
+  preparing_since_ = Nanoseconds{0};
   was_ready_ = false;
   kill_reason_.clear();
   if (ever_spawned_) ++restarts;
@@ -133,7 +139,10 @@ void Supervisor::Impl::read_report() {
   job_.chunks = report.chunks;
   job_.done = channel.done();
   job_.samples = report.samples;
-  if (report.phase == JobPhase::ready) job_.state = AssignedState::ready;
+  if (report.phase == JobPhase::ready && job_.state != AssignedState::ready) {
+    job_.state = AssignedState::ready;
+    done_at_try_ = report.done;
+  }
   if (report.phase == JobPhase::finished) job_.state = AssignedState::finished;
 }
 
@@ -156,6 +165,7 @@ void Supervisor::Impl::post_wishes() {
   }
   if (!channel.answered()) return;
   if (wish_ == Wish::assign) {
+    overruns_.store(0, std::memory_order_relaxed);
     reports_at_post_ = channel.reports();
     if (channel.post(WorkerCommand::assign, job_.serial, job_.directory, job_.configuration)) wish_ = Wish::none;
   } else if (wish_ == Wish::drop) {
@@ -204,7 +214,7 @@ void Supervisor::Impl::fail_job(const std::string& message, bool for_good) {
     const JobDirectory directory = JobDirectory::open(path);
     JobState state = directory.read_state();
     const std::int64_t done = done_of(directory, state.done);
-    if (done > state.failed_at) state.failures = 0;
+    if (done > state.failed_at && !std::exchange(killed_for_overruns_, false)) state.failures = 0;
     state.failed_at = state.done = done;
     failures = ++state.failures;
     state.message = message;
@@ -259,8 +269,39 @@ void Supervisor::Impl::kill_if_hanging() {
       charged_chunk_.load(std::memory_order_relaxed) == chunk ? charged_ns_.load(std::memory_order_relaxed) : 0;
   if (open != 0) granted += now().count() - std::max(open, chunk);
   if (granted <= settings_.hang.count()) return;
-  kill_reason_ = fmt::format("chunk {} did not end in {:.1f} s of bubbles; it hangs", channel.done(),
-                             to_seconds(Nanoseconds{granted}));
+  kill_for(fmt::format("chunk {} did not end in {:.1f} s of bubbles; it hangs", channel.done(),
+                       to_seconds(Nanoseconds{granted})));
+}
+
+/// A job that is made, restored or saved has no chunk that could be timed.
+void Supervisor::Impl::kill_if_unready() {
+  if (!process_ || channel.phase() != WorkerPhase::preparing) {
+    preparing_since_ = Nanoseconds{0};
+    return;
+  }
+  if (preparing_since_ == Nanoseconds{0}) preparing_since_ = now();
+  const Nanoseconds time = now() - preparing_since_;
+  if (time <= settings_.prepare) return;
+  preparing_since_ = Nanoseconds{0};
+  kill_for(fmt::format("it was not made, restored or saved within {:.1f} s; it hangs", to_seconds(time)));
+}
+
+/// Each such chunk delayed the main job by the grace, and its kind's costs are not to be relied upon.
+void Supervisor::Impl::kill_if_overrunning() {
+  const std::int64_t overruns = overruns_.load(std::memory_order_relaxed);
+  if (!process_ || overruns < settings_.overruns) return;
+  const std::int64_t run = channel.done() - done_at_try_;
+  if (static_cast<double>(overruns) <= settings_.overrun_share * static_cast<double>(run)) return;
+  overruns_.store(0, std::memory_order_relaxed);
+  killed_for_overruns_ = true;
+  kill_for(
+      fmt::format("{} of its last {} chunks ran past their deadline and had to be stopped; its chunks do "
+                  "not take the same time when they say so (cost_class)",
+                  overruns, std::max(run, overruns)));
+}
+
+void Supervisor::Impl::kill_for(std::string reason) {
+  kill_reason_ = std::move(reason);
   process_->look_at_children();
   process_->kill_all();
 }

@@ -52,6 +52,7 @@ class Supervisor::Impl {
   void resume();
   bool stop_programs();
   void charge(Nanoseconds until);
+  void count_overrun();
 
   // Helper thread.
   void help();
@@ -64,6 +65,9 @@ class Supervisor::Impl {
   void fail_job(const std::string& message, bool for_good);
   void look_at_programs();
   void kill_if_hanging();
+  void kill_if_unready();
+  void kill_if_overrunning();
+  void kill_for(std::string reason);
   void say_farewell();
   bool has_worker() const { return process_ || thread_.joinable(); }
 
@@ -75,6 +79,7 @@ class Supervisor::Impl {
   // Main thread's own.
   bool open_ = false;
   Nanoseconds open_since_{0};
+  Nanoseconds deadline_{0};  ///< of the grant
   bool hard_stopped_ = false;
   Nanoseconds hard_stopped_since_{0};
   std::uint64_t reports_told_ = 0;
@@ -84,6 +89,11 @@ class Supervisor::Impl {
   std::atomic<std::int64_t> charged_chunk_{0};  ///< its start, which names it
   std::atomic<std::int64_t> charged_ns_{0};
   std::atomic<std::int64_t> open_since_ns_{0};  ///< 0: no grant is open
+
+  // Chunks of the present try that were stopped hard after their deadline, each counted once. Written by the main
+  // thread.
+  std::atomic<std::int64_t> overruns_{0};
+  std::int64_t overrun_chunk_ = 0;  ///< main thread's: start of the last one, which names it
 
   std::mutex mutex_;  ///< guards what follows
   AssignedJob job_;
@@ -97,10 +107,13 @@ class Supervisor::Impl {
   std::thread thread_;  ///< of an in_process worker
   std::uint64_t reports_at_post_ = 0;
   Nanoseconds next_spawn_{0};
+  Nanoseconds preparing_since_{0};  ///< 0: it does not
+  std::int64_t done_at_try_ = 0;    ///< chunks, when the present try began
   int unready_deaths_ = 0;
   bool was_ready_ = false, ever_spawned_ = false;
   std::string kill_reason_;
-  std::thread helper_;  // last: it uses the others
+  bool killed_for_overruns_ = false;  ///< a failure that progress does not make up for
+  std::thread helper_;                // last: it uses the others
 };
 
 }  // namespace pipefill

@@ -28,6 +28,8 @@ namespace {
 constexpr Nanoseconds kLookForParent = std::chrono::seconds(1);
 /// A chunk class that nobody has measured is tried, though it is not expected to fit, after so many grants in vain.
 constexpr int kGrantsInVain = 8;
+/// The same of a class that was measured (perhaps while the machine was busy), if nothing at all ran in these grants.
+constexpr int kMeasuredInVain = 4;
 
 Nanoseconds clock_time(clockid_t clock) {
   timespec time{};
@@ -81,7 +83,8 @@ class WorkerLoop {
     std::optional<JobRun> run;
     std::optional<LimitWatch> watch;
     ChunkTimes times;
-    int in_vain = 0;  ///< grants that ended before an unmeasured chunk
+    int in_vain = 0;       ///< grants that ended before a chunk that was not thought to fit
+    int run_in_grant = 0;  ///< chunks
   };
 
   /// False: quit.
@@ -210,6 +213,7 @@ void WorkerLoop::use(const OpenGrant& grant) {
   ParkReason reason = ParkReason::no_job;
   if (has_work()) {
     channel_.set_phase(WorkerPhase::running);
+    loaded_->run_in_grant = 0;
     reason = run_chunks(grant);
   }
   used_ = grant.sequence;
@@ -246,7 +250,9 @@ ParkReason WorkerLoop::hindrance(const OpenGrant& grant) {
   if (measured) channel_.set_next_chunk(NextChunk{rule_.budget(time), Bytes{chunk.memory_bytes}});
   if (Bytes{chunk.memory_bytes} > grant.memory) return ParkReason::memory;
   if (grant.deadline == kNoDeadline || rule_.fits(time, now(), grant.deadline)) return ParkReason::none;
-  if (measured || ++loaded_->in_vain < kGrantsInVain) return ParkReason::deadline;
+  if (measured && loaded_->run_in_grant > 0) return ParkReason::deadline;
+  if (++loaded_->in_vain < (measured ? kMeasuredInVain : kGrantsInVain)) return ParkReason::deadline;
+  loaded_->times.forget(chunk);
   loaded_->in_vain = 0;
   return ParkReason::none;
 }
@@ -284,6 +290,7 @@ void WorkerLoop::run_chunk(const OpenGrant& grant) {
     record.end_ns = end.count();
     record.stopped_ns = (channel_.stopped_time() - stopped).count();
     record.cpu_ns = (cpu_time() - cpu).count();
+    if (run.is_command()) record.program_cpu_ns = record.cpu_ns;
     if (outcome == ChunkOutcome::finished) record.samples = chunk.samples;
     return end - start - Nanoseconds{record.stopped_ns};
   };
@@ -299,6 +306,8 @@ void WorkerLoop::run_chunk(const OpenGrant& grant) {
   if (finished) {
     run.count_done(Nanoseconds{record.cpu_ns}, took);
     loaded_->times.add(chunk, took);
+    ++loaded_->run_in_grant;
+    if (rule_.fits(took, start, grant.deadline)) loaded_->in_vain = 0;
     channel_.set_done(run.done());
   } else {
     run.count_times(Nanoseconds{record.cpu_ns}, took);

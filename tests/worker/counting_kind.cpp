@@ -121,6 +121,8 @@ constexpr pipefill_fill_kind kCounting{
       made->directory = setup->directory;
       for (std::uint64_t i = 0; i < setup->parameter_count; ++i)
         made->with[setup->parameters[i].name] = setup->parameters[i].value;
+      if (made->with["fault"] == "create_hang")
+        for (;;) burn(Nanoseconds{1'000'000});
       if (made->with["fault"] == "create") {
         std::snprintf(error->text, sizeof error->text, "a bad parameter");
         delete made;
@@ -155,6 +157,8 @@ constexpr pipefill_fill_kind kCounting{
       return PIPEFILL_FILL_OK;
     },
     .restore = [](pipefill_fill_job* job, int32_t, void* state, int64_t, pipefill_fill_error*) noexcept -> int32_t {
+      if (of(job)->with["fault"] == "restore_hang")
+        for (;;) ::pause();
       of(job)->state = static_cast<std::uint64_t*>(state);
       return PIPEFILL_FILL_OK;
     },
@@ -173,7 +177,9 @@ constexpr pipefill_fill_kind kCounting{
         const int32_t result = misbehave(job, job.with["fault"], error);
         if (result != PIPEFILL_FILL_OK) return result;
       }
-      burn(Nanoseconds{job.number("chunk_us", 0) * 1000});
+      const bool longer =
+          (job.with["fault"] == "uneven" && chunk % 3 == 2) || (job.with["fault"] == "slow_start" && chunk < 15);
+      burn(Nanoseconds{job.number("chunk_us", 0) * (longer ? 100'000 : 1000)});
       job.state[(chunk + 1) % 2] = link(job.state[chunk % 2], chunk);
       return PIPEFILL_FILL_OK;
     },
@@ -185,6 +191,7 @@ constexpr pipefill_fill_kind kCounting{
       return PIPEFILL_FILL_OK;
     },
     .destroy = [](pipefill_fill_job* job) noexcept { delete of(job); },
+    .merge = nullptr,
 };
 
 }  // namespace

@@ -10,8 +10,9 @@
 namespace pipefill::testing {
 
 /// Parameters: chunks, chunk_us (busy time of each), fault (segv, abort, exit, fail, invalid, hang, leak, flood, disk,
-/// fork, throw, kill, slow), fault_at (chunk), fault_once ("1": only while DIRECTORY/faulted is missing). Each run of a
-/// chunk appends a byte to DIRECTORY/runs (unless quiet is 1); save writes DIRECTORY/result.
+/// fork, throw, kill, slow, create, create_hang, restore_hang, uneven, slow_start), fault_at (chunk), fault_once ("1":
+/// only while DIRECTORY/faulted is missing). Each run of a chunk appends a byte to DIRECTORY/runs (unless quiet is 1);
+/// save writes DIRECTORY/result.
 const pipefill_fill_kind* counting_kind();
 
 /// counting, plus the real kinds.

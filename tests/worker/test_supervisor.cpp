@@ -77,7 +77,7 @@ TEST_F(WorkerTest, AChunkThatDoesNotFitIsNotBegun) {
 
 TEST_F(WorkerTest, AnUnmeasuredChunkIsTriedInTheEnd) {
   // 1e12 operations are expected to take minutes; no bubble is so long, but the guess may be wrong.
-  const std::string job = make_job("a", "counting", "{chunks: 5, flops: 1000000000000}");
+  const std::string job = make_job("a", "counting", "{chunks: 1000000, flops: 1000000000000}");
   Supervisor supervisor(settings(), make_null_log());
   supervisor.assign(job, "");
   bubbles(supervisor, [&] { return supervisor.job().state == AssignedState::ready; });
