@@ -1,5 +1,5 @@
-// pipefill plan: what a deck will do, before anything runs: the schedule drawn, its bubbles, memory per stage, and what
-// will not fit. No MPI, no device, no data.
+// pipefill plan: what a deck will do, before anything runs: the schedule drawn, its bubbles and the fill work in them,
+// memory per stage, and what will not fit. No MPI, no device, none of the main job's data.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -12,6 +12,7 @@
 #include "commands.hpp"
 #include "config/load.hpp"
 #include "deck_arguments.hpp"
+#include "planned_fill.hpp"
 #include "planned_run.hpp"
 #include "schedule/build.hpp"
 #include "schedule/draw.hpp"
@@ -127,7 +128,12 @@ ExitCode plan(const PlanOptions& options) {
              counted(config.parallel.stages, "stage"), counted(config.parallel.replicas, "replica"),
              counted(config.schedule.microbatches, "microbatch", "es"),
              counted(config.schedule.microbatch_size, "sequence"), counted(config.model.context, "token"));
-  fmt::print("{}\n{}\n", draw(run.plan.training, run.costs, run.timeline, options.width), bubble_lines(run));
+  PlannedFill fill;
+  const bool fills = !config.fill.jobs.empty() && fill_settings(config, run.plan, WaitMethod::spin, 1).runs_jobs;
+  if (fills) fill = predict_fill(config, run);
+  fmt::print("{}\n{}\n", draw(run.plan.training, run.costs, run.timeline, options.width, drawn_work(fill, run)),
+             bubble_lines(run));
+  if (fills) fmt::print("{}\n", fill_lines(fill, run, config));
   fmt::print("{}\n{}", stage_table(run), memory_warnings(run, config));
   if (!options.csv.empty()) {
     replace_file(options.csv, csv_text(run), Durability::cached);

@@ -128,9 +128,23 @@ std::string title(const Schedule& schedule, const CostModel& costs, const Timeli
   return text + fmt::format("{:.4f}, equal stages {}", timeline.bubble_fraction, formula);
 }
 
+/// Over the dots only: rounding to columns must not hide an instruction.
+void draw_work(std::string& line, const DrawnWork& work, const Scale& scale) {
+  for (std::size_t at = scale.column(work.start); at < scale.column(work.start + work.each * work.count); ++at)
+    if (at < line.size() && line[at] == '.') line[at] = '~';
+  std::size_t last = line.size();
+  for (std::int64_t i = 0; i < work.count; ++i) {
+    const std::size_t at = scale.column(work.start + work.each * i);
+    if (at >= line.size() || at == last || line[at] != '~') continue;
+    line[at] = work.mark;
+    last = at;
+  }
+}
+
 }  // namespace
 
-std::string draw(const Schedule& schedule, const CostModel& costs, const Timeline& timeline, int max_width) {
+std::string draw(const Schedule& schedule, const CostModel& costs, const Timeline& timeline, int max_width,
+                 const std::vector<DrawnWork>& work) {
   const auto digits = fmt::formatted_size("{}", schedule.stages() - 1);
   const auto frame = static_cast<int>(std::string_view("stage  ||").size() + digits);
   const Positions positions = positions_on_stages(schedule);
@@ -149,6 +163,8 @@ std::string draw(const Schedule& schedule, const CostModel& costs, const Timelin
       std::copy_n(look.label.begin(), std::min(width, fits), cell.begin());
       line.replace(begin, width, cell);
     }
+    for (const DrawnWork& piece : work)
+      if (piece.stage == static_cast<int>(stage)) draw_work(line, piece, scale);
     drawing += fmt::format("stage {:<{}} |{}|\n", stage, digits, line);
   }
   return drawing;

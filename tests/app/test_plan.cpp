@@ -71,6 +71,39 @@ TEST(Plan, MicrobatchesInFlightFollowTheSchedule) {
   }
 }
 
+TEST(Plan, ShowsTheFillPlanOfTheDecksJobs) {
+  const std::string jobs = PIPEFILL_SOURCE_DIR "/inputs/jobs/";
+  const Outcome outcome =
+      plan("--ranks 2 'fill.jobs=[" + jobs + "score.yaml, " + jobs + "score_b.yaml]' model.channels=512");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  EXPECT_TRUE(outcome.says("fill plan of the first step, strategy adaptive")) << outcome.output;
+  EXPECT_TRUE(outcome.says("score 0 to ")) << outcome.output;
+  EXPECT_TRUE(outcome.says("score-b 0 to ")) << outcome.output;
+  EXPECT_TRUE(outcome.says("|a") || outcome.says("~")) << "drawn into the bubbles: " << outcome.output;
+  const std::size_t at = outcome.output.find("conversion to expect at best  ");
+  ASSERT_NE(at, std::string::npos) << outcome.output;
+  const double conversion = std::stod(outcome.output.substr(at + 30));
+  EXPECT_GT(conversion, 0.5) << "chunks of 1 ms or less in bubbles of several";
+  EXPECT_LE(conversion, 1.0);
+}
+
+TEST(Plan, WithoutJobsOrWithStrategyNoneThereIsNoFillPlan) {
+  const std::string job = "'fill.jobs=[" PIPEFILL_SOURCE_DIR "/inputs/jobs/score.yaml]'";
+  EXPECT_FALSE(plan("--ranks 2").says("fill plan"));
+  EXPECT_FALSE(plan("--ranks 2 fill.strategy=none " + job).says("fill plan"));
+}
+
+TEST(Plan, AJobThatCannotBePlannedIsTold) {
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("plan-job-" + std::to_string(::getpid()));
+  std::ofstream(path) << "name: bad\nkind: score\nwith: {synthetic: 3, layer: 2}\n";
+  const Outcome outcome = plan("--ranks 2 fill.jobs=[" + path.string() + "]");
+  std::filesystem::remove(path);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  EXPECT_TRUE(outcome.says("warning: fill job bad will fail: ")) << outcome.output;
+  EXPECT_TRUE(outcome.says("did you mean layers")) << outcome.output;
+}
+
 TEST(Plan, WarnsOfWhatWillNotFit) {
   const Outcome outcome = plan("--ranks 2 device.memory=1MiB schedule.name=gpipe");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
