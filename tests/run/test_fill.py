@@ -1,14 +1,18 @@
 """Fill work in the bubbles of a real run: whatever a fill job does, the main job's losses and weights stay the same bits;
 a fill job's output is that of the same job run alone, also through kills; the queue of a running job."""
 
+import contextlib
 import json
 import os
+import pathlib
+import shutil
 import signal
 import time
 
 from harness import DECK, FINISHED, RunTest, call
 
 PLUGIN = os.environ["PIPEFILL_TEST_PLUGIN"]
+REPEATS = int(os.environ.get("PIPEFILL_FAULT_REPEATS", "1"))
 # Bubbles of milliseconds; the main job waits in them for the other stage.
 WORDS = ["trace.enabled=true", "model.channels=64", "model.context=64", "schedule.microbatch_size=4", "fill.profile=3",
          "fill.block=2", "fill.audit=0.2"]
@@ -206,3 +210,71 @@ class Faults(FillTest):
                 if fault not in ("hang", "slow"):
                     self.assertGreater(self.state(run, fault)["failures"], 0, fault)
                     self.assertIn(MESSAGES[fault], self.state(run, fault)["message"])
+
+    def test_all_faults_in_one_run_often(self):
+        """All of them beside each other in the bubbles of two ranks, PIPEFILL_FAULT_REPEATS times."""
+        steps, limits = 400, "limits: {memory: 256MiB, disk: 16MiB, output: 1MiB, processes: 64, tries: 2}\n"
+        plain = self.new_run("plain")
+        self.filled(plain, steps=steps)
+        for repeat in range(REPEATS):
+            run, jobs, began = self.new_run(f"run-{repeat}"), [], time.monotonic()
+            for fault in (*MESSAGES, "slow", "hang"):
+                job = self.plugin(fault, fault=fault, fault_at=15, chunks=300 if fault == "slow" else 20000)
+                job.write_text(job.read_text() + limits)
+                jobs.append(job)
+            self.filled(run, *jobs, steps=steps)
+            self.assert_same_run(run, plain, repeat)
+            for fault, message in MESSAGES.items():
+                state = self.state(run, fault)
+                self.assertEqual((state["status"], state["failures"]), ("quarantined", 2), f"{fault}: {state}")
+                if fault != "flood" or "limits.output" not in state["message"]:  # the watch may come first
+                    self.assertIn(message, state["message"], fault)
+                self.assertIn(state["done"], (15, 16), fault)
+            self.assertEqual(self.state(run, "slow")["status"], "finished", self.state(run, "slow"))
+            self.assertNotEqual(self.state(run, "hang")["status"], "finished")
+            print(f"{repeat + 1} of {REPEATS}: {time.monotonic() - began:.1f} s", flush=True)
+            shutil.rmtree(run.path)
+
+
+def worker_pids(rank_pid):
+    """Fill workers of a rank."""
+    pids = []
+    for entry in os.listdir("/proc"):
+        with contextlib.suppress(OSError):
+            parent = int(pathlib.Path("/proc", entry, "stat").read_text().rpartition(")")[2].split()[1])
+            command = pathlib.Path("/proc", entry, "cmdline").read_bytes()
+            if parent == rank_pid and b"fill-worker" in command:
+                pids.append(int(entry))
+    return pids
+
+
+class Parts(FillTest):
+    def test_divided_over_two_stages_through_kills(self):
+        """Workers are killed while they work on their parts, then a whole rank; the output is that of the job in one."""
+        text = ("kind: score\nwith: {layers: 2, channels: 128, heads: 4, context: 64, vocab: 256, synthetic: 3000, "
+                "batch: 2}\n")
+        whole = self.job_file("job", text)
+        code, output = call("fill", "run", whole, "--directory", self.scratch / "alone")
+        self.assertEqual(code, FINISHED, output)
+        run = self.new_run()
+        job = self.job_file("job", text + "shards: 2\n")
+        words = [*WORDS, f"fill.jobs=[{job}]", "run.steps=100000", "checkpoint.every=20"]
+        parts = [run.path / "fill/job" / f"part-{i}" for i in range(2)]
+        main = self.start(run, *words)
+        main.until(lambda: all((part / "state.bin").exists() for part in parts), "both parts have begun")
+        for rank in (0, 1, 0, 1):
+            steps = len(run.lines())
+            main.until(lambda: len(run.lines()) > steps + 10, "some steps")
+            for pid in worker_pids(main.pid_of(rank)):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        self.assertFalse((run.path / "fill/job/nll.h5").exists(), "killed too late to show anything")
+        os.kill(main.pid_of(0), signal.SIGKILL)
+        main.end()
+        main = self.start(run, *words)
+        main.until(lambda: self.state(run, "job")["status"] == "finished", "the job is finished", timeout=120)
+        self.assertEqual((run.path / "fill/job/nll.h5").read_bytes(),
+                         (self.scratch / "alone/fill/job/nll.h5").read_bytes())
+        main.until(lambda: not any(part.exists() for part in parts), "the parts are removed")
+        ranks = {json.loads(line)["rank"] for line in (run.path / "fill/decisions.jsonl").read_text().splitlines()[:2]}
+        self.assertEqual(ranks, {0, 1})
