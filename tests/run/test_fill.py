@@ -257,7 +257,7 @@ class Parts(FillTest):
         code, output = call("fill", "run", whole, "--directory", self.scratch / "alone")
         self.assertEqual(code, FINISHED, output)
         run = self.new_run()
-        job = self.job_file("job", text + "shards: 2\n")
+        job = self.job_file("job", text + "shards: 2\nlimits: {tries: 20}\n")
         words = [*WORDS, f"fill.jobs=[{job}]", "run.steps=100000", "checkpoint.every=20"]
         parts = [run.path / "fill/job" / f"part-{i}" for i in range(2)]
         main = self.start(run, *words)
@@ -272,7 +272,8 @@ class Parts(FillTest):
         os.kill(main.pid_of(0), signal.SIGKILL)
         main.end()
         main = self.start(run, *words)
-        main.until(lambda: self.state(run, "job")["status"] == "finished", "the job is finished", timeout=120)
+        main.until(lambda: self.state(run, "job")["status"] != "running", "the job is over", timeout=100)
+        self.assertEqual(self.state(run, "job")["status"], "finished", self.state(run, "job"))
         self.assertEqual((run.path / "fill/job/nll.h5").read_bytes(),
                          (self.scratch / "alone/fill/job/nll.h5").read_bytes())
         main.until(lambda: not any(part.exists() for part in parts), "the parts are removed")
