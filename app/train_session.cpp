@@ -217,7 +217,7 @@ void TrainSession::open_fill(std::optional<Doorbells>& doorbells, std::optional<
                              RankServices& services) {
   const FillSettings filling = fill_settings(config_, plan, waiter_.method(), threads());
   if (!filling.runs_jobs) return;
-  services.doorbells = &doorbells.emplace(cluster_);
+  if (std::ssize(cluster_.local_ranks()) == cluster_.size()) services.doorbells = &doorbells.emplace(cluster_);
   fill.emplace(filling, FillClerkSettings{.run_directory = directory_.root.string(), .deck_jobs = config_.fill.jobs},
                plan.training.programs[static_cast<std::size_t>(services.stage().value)], ranks_, services);
 }

@@ -1,6 +1,6 @@
 # PIPEFILL_CUDA: AUTO builds the CUDA module where there is a toolkit, ON demands one, OFF does without. The module is
 # loaded when a run asks for it, so that the program itself starts on nodes without toolkit or driver
-# (docs/decisions/0022-cuda-is-a-module.md).
+# (docs/decisions/0024-cuda-is-a-module.md).
 set(PIPEFILL_CUDA AUTO CACHE STRING "Build the CUDA module: AUTO, ON or OFF")
 set_property(CACHE PIPEFILL_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(PIPEFILL_HAS_CUDA OFF)

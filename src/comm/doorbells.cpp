@@ -17,6 +17,7 @@ namespace pipefill {
 /// Two cache lines, so that no rank's bell disturbs another's.
 struct alignas(128) Doorbells::Row {
   Doorbell rung;  // zero pages are its initial state
+  std::atomic<std::uint32_t> answered;
 };
 
 namespace {
@@ -67,6 +68,18 @@ std::uint32_t Doorbells::count(RankId rank) const {
   const Row* const its = row(rank);
   PF_EXPECT(its != nullptr);
   return its->rung.load(std::memory_order_acquire);
+}
+
+void Doorbells::answer(RankId mine) {
+  Row* const its = row(mine);
+  PF_EXPECT(its != nullptr);
+  its->answered.fetch_add(1, std::memory_order_relaxed);
+}
+
+std::uint32_t Doorbells::answered(RankId mine) const {
+  const Row* const its = row(mine);
+  PF_EXPECT(its != nullptr);
+  return its->answered.load(std::memory_order_relaxed);
 }
 
 DoorbellPlace Doorbells::place(RankId rank) const {

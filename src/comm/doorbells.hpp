@@ -39,6 +39,10 @@ class Doorbells {
   void ring(RankId rank);
   /// How often `rank`'s bell was rung. It must be of this host.
   std::uint32_t count(RankId rank) const;
+  /// A message that `mine` was rung for has come whole. Only `mine` itself says so.
+  void answer(RankId mine);
+  /// How many. Equal to count(): nothing that was sent to it is on its way or waits to be taken.
+  std::uint32_t answered(RankId mine) const;
   DoorbellPlace place(RankId rank) const;
 
  private:

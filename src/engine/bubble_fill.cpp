@@ -41,7 +41,7 @@ void BubbleFill::begin_step(std::int64_t step) {
   if (traits().gated) return;
   if (!filled_)
     pause_work();
-  else if (crew_.parked() && crew_.wants_grant())
+  else if ((!open_ || crew_.parked()) && crew_.wants_grant())  // not parked: stopped hard in its chunk
     crew_.grant(kNoDeadline, Bytes{INT64_MAX}), open_ = true;
 }
 
@@ -56,17 +56,16 @@ Pause& BubbleFill::enter(int position, Nanoseconds begin, Bytes free_memory, Ran
 
 void BubbleFill::begin() {
   plain_->begin();
-  if (listens_) heard_ = bell_.doorbells->count(bell_.mine);
-  looked_ = false;
   ask();
 }
 
-/// What the worker may take for silence. The caller looked for the input before begin() heard the bell, so the first
-/// chunk's end is told anyway; and once it has rung in this bubble, every one is, for a message may come in parts.
-std::optional<std::uint32_t> BubbleFill::may_sleep_over() {
-  if (!std::exchange(looked_, true) || !listens_) return std::nullopt;
-  if (bell_.doorbells->count(bell_.mine) != heard_ || !at_rest_()) return std::nullopt;
-  return heard_;
+/// What the worker may take for silence: every ring so far was for a message that has come whole, and nothing that this
+/// rank sent needs its progress.
+std::optional<std::uint32_t> BubbleFill::may_sleep_over() const {
+  if (!listens_) return std::nullopt;
+  const std::uint32_t rung = bell_.doorbells->count(bell_.mine);
+  if (rung != bell_.doorbells->answered(bell_.mine) || !at_rest_()) return std::nullopt;
+  return rung;
 }
 
 void BubbleFill::ask() {

@@ -27,6 +27,7 @@ struct BubbleFillSettings {
 };
 
 /// By what a rank is told that it was sent something, so that it can sleep over chunk ends that nothing came before.
+/// Only where all ranks of the run can ring it: others may need its progress without its knowing.
 struct RankBell {
   const Doorbells* doorbells = nullptr;  ///< null: it looks at the end of every chunk
   RankId mine{};
@@ -87,7 +88,7 @@ class BubbleFill final : private Pause {
   void begin() override;
   void pause() override;
   void ask();
-  std::optional<std::uint32_t> may_sleep_over();
+  std::optional<std::uint32_t> may_sleep_over() const;
   void grant(const Grant& grant);
   void record_chunks();
   void record_chunk(CrewMember& member, const ChunkRecord& chunk);
@@ -119,8 +120,6 @@ class BubbleFill final : private Pause {
   Nanoseconds next_question_{};
   bool open_ = false;        ///< a grant is being used
   bool listens_ = false;     ///< the bell tells all that there is to be told of this wait
-  std::uint32_t heard_ = 0;  ///< its count when the wait began
-  bool looked_ = false;      ///< the caller has looked for the input since
   Nanoseconds sold_{};
 
   std::vector<Bubble> bubbles_;  ///< of this step and, in front of them, the last one

@@ -42,6 +42,7 @@ void FillCrew::release(std::int32_t number) {
   const auto found = std::ranges::find(members_, number, [](const auto& member) { return member->job; });
   if (found == members_.end()) return;
   (*found)->job = -1;
+  (*found)->resident = Bytes{0};
   (*found)->worker->drop();
   std::rotate(found, found + 1, members_.end());
   --jobs_;

@@ -39,6 +39,7 @@ Incoming& StageLinks::incoming(Tag tag) {
 
 void StageLinks::release(Tag tag) {
   const auto found = incoming_.find(tag);
+  if (doorbells_ != nullptr && found->second.from != me_) doorbells_->answer(me_);
   free_.push_back(std::move(found->second.message));
   incoming_.erase(found);
 }

@@ -157,6 +157,7 @@ void StageUpdate::exchange_tied(std::int64_t step, Bytes free_memory) {
   bubbles_.wait(
       boundary_slot_, subject, free_memory, EventKind::collective, [this] { return tied_->test(); },
       [this] { return services_.arrivals.of(tied_->received_header(), tied_->peer()); });
+  if (services_.doorbells != nullptr) services_.doorbells->answer(services_.rank());
 }
 
 void StageUpdate::gather_norm(std::int64_t step, double loss_sum, Bytes free_memory) {

@@ -219,7 +219,7 @@ class Assignment {
     const FillJobInfo* jobs[] = {&job};
     BubbleCycle& cycle = executors_[e].cycle;
     const FillPlan plan = plan_shared(jobs, cycle, plan_);
-    const int configuration = best_rate(job, cycle, plan_).configuration;
+    const int configuration = job.pinned.value_or(best_rate(job, cycle, plan_).configuration);
     const Bytes resident = job.configurations[static_cast<std::size_t>(configuration)].resident;
     for (std::size_t i = 0; i < cycle.size(); ++i) {
       cycle[i].length -= plan.bubbles[i].used();

@@ -23,6 +23,15 @@ TEST(Doorbells, OnlyWhoIsRungHearsIt) {
   EXPECT_GE(bells.place({5}).offset - bells.place({2}).offset, 128) << "on cache lines of its own";
 }
 
+TEST(Doorbells, AnswersAreCountedApartFromRings) {
+  Doorbells bells({{0}, {1}});
+  bells.ring({0});
+  EXPECT_EQ(bells.answered({0}), 0U);
+  bells.answer({0});
+  EXPECT_EQ(bells.answered({0}), bells.count({0}));
+  EXPECT_EQ(bells.answered({1}), 0U);
+}
+
 TEST(Doorbells, AnotherProcessHearsIt) {
   Doorbells bells({{0}, {1}});
   const pid_t child = ::fork();
