@@ -4,15 +4,10 @@
 #include <algorithm>
 #include <map>
 
-#include "fill_fixture.hpp"
+#include "granting.hpp"
 
 namespace pipefill::testing {
 namespace {
-
-// Two bubbles, at positions 0 and 2.
-const Program kProgram{Bubble{BubbleClass::steady}, Forward{{0}, {0}}, Bubble{BubbleClass::cool_down},
-                       Backward{{0}, {0}}};
-constexpr Bytes kMemory{1 << 30};
 
 /// A fill or overrun event as a test states it.
 struct Part {
@@ -160,41 +155,6 @@ TEST_F(Recording, AGuardThatHoldsStays) {
   EXPECT_EQ(fill.figures().guard, s.guard.start);
 }
 
-/// A worker that really runs, as a thread of this process.
-class Granting : public FillTest {
- protected:
-  Granting() : crew_(worker(), make_null_log()) { add(7, "chunks: 100000, chunk_us: 200"); }
-  void add(int number, const std::string& with) {
-    crew_.assign({.number = number, .directory = job_directory("job-" + std::to_string(number), with)});
-    ASSERT_TRUE(eventually([&] { return member(number).worker->job().state == AssignedState::ready; }));
-  }
-  CrewMember& member(int number) { return *crew_.find(number); }
-  static BubbleFillSettings settings() {
-    BubbleFillSettings s;
-    s.audit = {.first_step = 2, .block = 1, .audit = 0};
-    s.guard.start = Nanoseconds{0};
-    return s;
-  }
-  /// One step with a bubble of these lengths at each position; what was sold of it in all.
-  Nanoseconds step(BubbleFill& fill, std::int64_t number, Nanoseconds first = 10ms, Nanoseconds second = 10ms) {
-    Nanoseconds sold{0};
-    fill.begin_step(number);
-    for (const int position : {0, 2}) {
-      const Nanoseconds begin = now(), length = position == 0 ? first : second;
-      Pause& pause = fill.enter(position, begin, kMemory, {-1});
-      pause.begin();
-      while (now() < begin + length) pause.pause();
-      fill.leave();
-      sold += fill.record(position, begin, begin + length, kMemory);
-    }
-    fill.end_step(first + second);
-    return sold;
-  }
-  std::int64_t done(int number = 7) { return member(number).worker->job().done; }
-
-  FillCrew crew_;
-};
-
 TEST_F(Granting, NothingRunsBeforeBubblesAreMeasuredThenInThemOnly) {
   BubbleFill fill(settings(), kProgram, crew_, trace());
   EXPECT_EQ(step(fill, 1), Nanoseconds{0});
@@ -309,90 +269,6 @@ TEST_F(Granting, AloneItsChunksAreRecordedAsExclusive) {
     ++exclusive;
   }
   EXPECT_GE(exclusive, chunks - 1);
-}
-
-/// Chunk time of each job, by slot.
-std::map<std::pair<int, int>, std::int64_t> fill_by_job_and_slot(const CollectingSink& sink) {
-  std::map<std::pair<int, int>, std::int64_t> sums;
-  for (const EventRow& row : sink.event_rows)
-    if (static_cast<EventKind>(row.kind) == EventKind::fill) sums[{row.job, row.slot}] += row.end_ns - row.start_ns;
-  return sums;
-}
-
-TEST_F(Granting, WhatOneJobLeavesOverAnotherTakes) {
-  // The first one's chunks are too long for the second bubble.
-  crew_.release(7);
-  add(1, "chunks: 100000, chunk_us: 6000");
-  add(2, "chunks: 100000, chunk_us: 300");
-  BubbleFill fill(settings(), kProgram, crew_, trace());
-  fill.run_alone(20ms);  // measured
-  step(fill, 1, 20ms, 4ms);
-  const std::int64_t long_before = done(1), short_before = done(2);
-  // Until both came along; on a busy machine that takes more than the ten steps it needs.
-  int number = 2;
-  for (; number < 1000 && (done(1) < long_before + 10 || done(2) < short_before + 40); ++number)
-    step(fill, number, 20ms, 4ms);
-  EXPECT_LT(number, 1000) << done(1) << " " << done(2);
-  EXPECT_GT(crew_.find(1)->fill_time, 50ms);
-  EXPECT_GT(crew_.find(2)->fill_time, 10ms);
-  auto sums = fill_by_job_and_slot(recorded());
-  EXPECT_LT((sums[{1, 2}]), (sums[{2, 2}])) << "the short bubble is no place for the first one";
-}
-
-TEST_F(Granting, OneAfterTheOtherNeverTwoAtOnce) {
-  add(2, "chunks: 100000, chunk_us: 300");
-  BubbleFill fill(settings(), kProgram, crew_, trace());
-  fill.run_alone(20ms);
-  for (int number = 1; number <= 10; ++number) step(fill, number);
-  std::vector<std::pair<std::int64_t, std::int64_t>> spans;
-  for (const EventRow& row : recorded().event_rows)
-    if (is_fill_work(static_cast<EventKind>(row.kind))) spans.emplace_back(row.start_ns, row.end_ns);
-  std::ranges::sort(spans);
-  ASSERT_GT(spans.size(), 50U);
-  for (std::size_t i = 1; i < spans.size(); ++i) EXPECT_LE(spans[i - 1].second, spans[i].first) << i;
-}
-
-TEST_F(Granting, AHangKeepsNobodyElseFromItsBubbles) {
-  FillCrew crew(worker(FillIsolation::process), make_null_log());
-  const auto join = [&](int number, const std::string& with) {
-    crew.assign({.number = number, .directory = job_directory("other-" + std::to_string(number), with)});
-    ASSERT_TRUE(eventually([&] { return crew.find(number)->worker->job().state == AssignedState::ready; }));
-  };
-  join(1, "chunks: 1000, fault: hang, fault_at: 0");
-  join(2, "chunks: 100000, chunk_us: 300");
-  BubbleFill fill(settings(), kProgram, crew, trace());
-  for (int number = 1; number <= 20; ++number) step(fill, number);
-  EXPECT_GT(crew.hard_stops(), 0);
-  EXPECT_EQ(crew.find(1)->worker->job().done, 0);
-  EXPECT_GT(crew.find(2)->worker->job().done, 100) << "of 400 ms of bubbles in all";
-}
-
-TEST_F(Granting, WhenTheFirstIsOverTheSecondMovesUp) {
-  crew_.release(7);
-  add(1, "chunks: 3, chunk_us: 100");
-  add(2, "chunks: 100000, chunk_us: 300");
-  BubbleFill fill(settings(), kProgram, crew_, trace());
-  for (int number = 1; number <= 4; ++number) step(fill, number);
-  EXPECT_TRUE(eventually([&] { return member(1).worker->job().state == AssignedState::finished; }));
-  crew_.release(1);
-  EXPECT_EQ(crew_.jobs(), 1U);
-  EXPECT_EQ(crew_.members()[0]->job, 2);
-  const std::int64_t before = done(2);
-  for (int number = 5; number <= 8; ++number) step(fill, number);
-  EXPECT_GT(done(2) - before, 20);
-  add(3, "chunks: 100000, chunk_us: 300");
-  EXPECT_EQ(crew_.members().size(), 2U) << "a worker without a job is used again";
-}
-
-TEST_F(Granting, TheStatesOfAllJobsCountAgainstTheMemory) {
-  crew_.release(7);
-  crew_.assign({.number = 1,
-                .directory = job_directory("big", "chunks: 100000, chunk_us: 200"),
-                .resident = Bytes{kMemory.count - (1 << 19)}});
-  ASSERT_TRUE(eventually([&] { return member(1).worker->job().state == AssignedState::ready; }));
-  BubbleFill fill(settings(), kProgram, crew_, trace());
-  for (int number = 1; number <= 5; ++number) step(fill, number);  // a chunk needs 1 MiB
-  EXPECT_EQ(done(1), 0);
 }
 
 TEST_F(Granting, AnUngatedStrategyRunsAllStepLongAndPausesBetween) {
