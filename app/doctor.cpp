@@ -72,7 +72,8 @@ std::vector<Finding> look_at_containment() {
   std::thread([&idle] {  // a thread that ends: nothing is left changed
     const sched_param none{};
     idle = ::sched_setscheduler(0, SCHED_IDLE, &none) == 0;
-  }).join();
+  })
+      .join();
   std::vector<Finding> found{
       {"pidfd", pidfd >= 0 ? "yes" : "no",
        pidfd >= 0 ? "" : "a dead fill worker is not noticed: needs Linux 5.3, and a container that allows pidfd_open"},

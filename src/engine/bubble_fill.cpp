@@ -120,7 +120,7 @@ void BubbleFill::pause_work() {
 Nanoseconds BubbleFill::record(int position, Nanoseconds begin, Nanoseconds arrival, Bytes free_memory) {
   if (position < 0) return Nanoseconds{0};
   model_.record(position, arrival - begin, free_memory);
-  bubbles_.push_back({position, begin, arrival});
+  bubbles_.push_back({position, begin, arrival, filled_});
   if (filled_) bubble_time_ += arrival - begin;
   longest_ = std::max(longest_, arrival - begin);
   return std::exchange(sold_, Nanoseconds{0});
@@ -172,7 +172,8 @@ void BubbleFill::record_chunk(CrewMember& member, const ChunkRecord& chunk) {
   for (const Bubble& bubble : bubbles_) {
     if (bubble.arrival <= at || bubble.begin >= end) continue;
     add(EventKind::overrun, -1, at, bubble.begin);
-    add(EventKind::fill, bubble.position, std::max(at, bubble.begin), std::min(end, bubble.arrival));
+    // In a step that is not filled it stood still, stopped hard.
+    if (bubble.filled) add(EventKind::fill, bubble.position, std::max(at, bubble.begin), std::min(end, bubble.arrival));
     at = bubble.arrival;
   }
   add(EventKind::overrun, -1, at, end);

@@ -82,6 +82,7 @@ class BubbleFill final : private Pause {
   struct Bubble {
     int position = -1;
     Nanoseconds begin{}, arrival{};
+    bool filled = false;  ///< of a filled step
   };
 
   // Pause, while a gated bubble is filled.
@@ -118,8 +119,8 @@ class BubbleFill final : private Pause {
   Grant grant_;                   ///< the one in use
   std::optional<Grant> pending_;  ///< not to be used before its time
   Nanoseconds next_question_{};
-  bool open_ = false;        ///< a grant is being used
-  bool listens_ = false;     ///< the bell tells all that there is to be told of this wait
+  bool open_ = false;     ///< a grant is being used
+  bool listens_ = false;  ///< the bell tells all that there is to be told of this wait
   Nanoseconds sold_{};
 
   std::vector<Bubble> bubbles_;  ///< of this step and, in front of them, the last one
