@@ -47,7 +47,7 @@ static int32_t save(Job* job, int64_t done, Error*) noexcept {
 static void destroy(Job* job) noexcept { delete job; }
 
 extern "C" const pipefill_fill_kind* pipefill_fill_kind_v1() noexcept {
-  static const pipefill_fill_kind kind{PIPEFILL_FILL_JOB_ABI, sizeof kind, "primes", create,  configurations,
-                                       plan,                  restore,     run,      save,    destroy};
+  static const pipefill_fill_kind kind{
+      PIPEFILL_FILL_JOB_ABI, sizeof kind, "primes", create, configurations, plan, restore, run, save, destroy, nullptr};
   return &kind;
 }
