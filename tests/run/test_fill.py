@@ -8,6 +8,7 @@ import pathlib
 import shutil
 import signal
 import time
+import unittest
 
 from harness import DECK, FINISHED, RunTest, call
 
