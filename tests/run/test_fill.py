@@ -14,9 +14,10 @@ from harness import DECK, FINISHED, RunTest, call
 
 PLUGIN = os.environ["PIPEFILL_TEST_PLUGIN"]
 REPEATS = int(os.environ.get("PIPEFILL_FAULT_REPEATS", "1"))
-# Bubbles of milliseconds; the main job waits in them for the other stage.
+# Bubbles of milliseconds; the main job waits in them for the other stage. On a machine busy with other things the guard
+# would hold the slowdown by selling nothing at all, and then no job comes to its end.
 WORDS = ["trace.enabled=true", "model.channels=64", "model.context=64", "schedule.microbatch_size=4", "fill.profile=3",
-         "fill.block=2", "fill.audit=0.2"]
+         "fill.block=2", "fill.audit=0.2", "fill.max_slowdown=0.9"]
 SHAPE = "layers: 2, channels: 32, heads: 2, context: 16, vocab: 32"
 JOBS = {
     "score": f"kind: score\nwith: {{{SHAPE}, synthetic: 40, batch: 2}}\n",
@@ -29,6 +30,8 @@ OUTPUTS = {"score": ["nll.h5"], "generate": ["texts.jsonl"], "train": ["weights.
 # What a job's state says of each way to fail.
 MESSAGES = {"segv": "signal 11", "abort": "signal 6", "exit": "exit", "fail": "told to", "leak": "memory",
             "flood": "File size limit", "disk": "limits.disk", "fork": "cannot fork", "throw": "", "kill": "signal 9"}
+# Where two limits are near each other, either may come first.
+ALSO = {"flood": ["limits.output"], "fork": ["limits.processes", "limits.memory"]}
 
 
 class FillTest(RunTest):
@@ -214,7 +217,7 @@ class Faults(FillTest):
 
     def test_all_faults_in_one_run_often(self):
         """All of them beside each other in the bubbles of two ranks, PIPEFILL_FAULT_REPEATS times."""
-        steps, limits = 400, "limits: {memory: 256MiB, disk: 16MiB, output: 1MiB, processes: 64, tries: 2}\n"
+        steps, limits = 800, "limits: {memory: 256MiB, disk: 16MiB, output: 1MiB, processes: 64, tries: 1}\n"
         plain = self.new_run("plain")
         self.filled(plain, steps=steps)
         for repeat in range(REPEATS):
@@ -227,9 +230,9 @@ class Faults(FillTest):
             self.assert_same_run(run, plain, repeat)
             for fault, message in MESSAGES.items():
                 state = self.state(run, fault)
-                self.assertEqual((state["status"], state["failures"]), ("quarantined", 2), f"{fault}: {state}")
-                if fault != "flood" or "limits.output" not in state["message"]:  # the watch may come first
-                    self.assertIn(message, state["message"], fault)
+                self.assertEqual((state["status"], state["failures"]), ("quarantined", 1), f"{fault}: {state}")
+                allowed = (message, *ALSO.get(fault, ()))
+                self.assertTrue(any(text in state["message"] for text in allowed), f"{fault}: {state['message']}")
                 self.assertIn(state["done"], (15, 16), fault)
             self.assertEqual(self.state(run, "slow")["status"], "finished", self.state(run, "slow"))
             self.assertNotEqual(self.state(run, "hang")["status"], "finished")
@@ -250,7 +253,7 @@ def worker_pids(rank_pid):
 
 
 class Parts(FillTest):
-    @unittest.skip("after a rank's death one part was seen not to go on (2 of 2 runs, 2026-12-01): open")
+    @unittest.skip("after a rank's death one part was seen not to go on; the guard is suspected, not shown: open")
     def test_divided_over_two_stages_through_kills(self):
         """Workers are killed while they work on their parts, then a whole rank; the output is that of the job in one."""
         text = ("kind: score\nwith: {layers: 2, channels: 128, heads: 4, context: 64, vocab: 256, synthetic: 5000, "
