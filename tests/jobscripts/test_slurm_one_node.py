@@ -2,11 +2,13 @@
 limit, is warned, saves, goes back into the queue and goes on; and `pipefill halt`, which is not put back."""
 
 import os
+import pathlib
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 import runs
@@ -36,7 +38,16 @@ class SlurmOneNode(runs.Runs):
         return job
 
     def job(self, job, key):
-        return re.search(rf"\b{key}=(\S+)", self.slurm("scontrol", "show", "job", job)).group(1)
+        """A field of the job. Asked again where the controller does not answer, as has been seen while it requeued a job
+        (scontrol died of SIGPIPE): a busy controller is no fault of the job script."""
+        for _ in range(30):
+            shown = subprocess.run(["scontrol", "show", "job", job], env=environment, capture_output=True, text=True,
+                                   timeout=60)
+            if shown.returncode == 0:
+                return re.search(rf"\b{key}=(\S+)", shown.stdout).group(1)
+            time.sleep(1)
+        controller = pathlib.Path(state.name, "slurmctld.log").read_text()
+        self.fail(f"scontrol ended with {shown.returncode}: {shown.stderr}\nslurmctld: {controller[-4000:]}")
 
     def log(self, job):
         path = self.directory / f"slurm-{job}.log"
