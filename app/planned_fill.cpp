@@ -1,17 +1,16 @@
 #include "planned_fill.hpp"
 
 #include <fmt/format.h>
-#include <stdlib.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
 
-#include "base/error.hpp"
+#include "base/temporary_directory.hpp"
 #include "base/text.hpp"
 #include "engine/fill_session.hpp"
 #include "fill/policy.hpp"
 #include "fill_jobs/kind.hpp"
+#include "schedule/text.hpp"
 #include "storage/atomic_file.hpp"
 #include "worker/job_directory.hpp"
 #include "worker/job_plan.hpp"
@@ -21,26 +20,6 @@ namespace pipefill {
 namespace {
 
 namespace fs = std::filesystem;
-
-class ScratchDirectory {
- public:
-  ScratchDirectory() {
-    std::string name = (fs::temp_directory_path() / "pipefill-plan-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr)
-      throw FileError(ExitCode::cannot_create, name, system_text("cannot make directory", errno));
-    path_ = name;
-  }
-  ~ScratchDirectory() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  ScratchDirectory(const ScratchDirectory&) = delete;
-  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 FillJobInfo plan_job_file(const std::string& file, std::int64_t number, const std::string& scratch,
                           std::string& trouble) {
@@ -74,27 +53,11 @@ std::string chunks_text(const PlannedBubble& bubble, const std::vector<const Fil
   return text.empty() ? "-" : text;
 }
 
-const char* name_of(BubbleClass why) {
-  switch (why) {
-    case BubbleClass::warm_up:
-      return "warm-up";
-    case BubbleClass::steady:
-      return "steady";
-    case BubbleClass::cool_down:
-      return "cool-down";
-    case BubbleClass::collective:
-      return "collective";
-    case BubbleClass::step_boundary:
-      return "step boundary";
-  }
-  return "";
-}
-
 }  // namespace
 
 PlannedFill predict_fill(const RunConfig& config, const PlannedRun& run) {
   PlannedFill fill;
-  const ScratchDirectory scratch;
+  const TemporaryDirectory scratch;
   for (const std::string& file : config.fill.jobs) {
     std::string trouble;
     const auto number = static_cast<std::int64_t>(fill.jobs.size() + fill.troubles.size());
@@ -152,7 +115,7 @@ std::string fill_lines(const PlannedFill& fill, const PlannedRun& run, const Run
       const BubbleBudget& bubble = stage.cycle[i];
       const PlannedBubble& planned = stage.plan.bubbles[i];
       used += planned.used();
-      text += fmt::format("{:<5} {:>4} {:<13} {:>10} {:>5.1f}%  {}\n", s, bubble.position, name_of(bubble.why),
+      text += fmt::format("{:<5} {:>4} {:<13} {:>10} {:>5.1f}%  {}\n", s, bubble.position, to_text(bubble.why),
                           format_duration(bubble.length), 100 * to_seconds(planned.used()) / to_seconds(bubble.length),
                           chunks_text(planned, stage.jobs));
     }

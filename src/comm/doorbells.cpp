@@ -1,16 +1,13 @@
 #include "comm/doorbells.hpp"
 
-#include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 
 #include "base/contract.hpp"
-#include "base/error.hpp"
 #include "comm/cluster.hpp"
+#include "comm/shared_memory.hpp"
 
 namespace pipefill {
 
@@ -20,25 +17,12 @@ struct alignas(128) Doorbells::Row {
   std::atomic<std::uint32_t> answered;
 };
 
-namespace {
-
-void* map_shared(int descriptor, std::size_t size) {
-  const int flags = MAP_SHARED | (descriptor < 0 ? MAP_ANONYMOUS : 0);
-  void* memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, flags, descriptor, 0);
-  if (memory == MAP_FAILED)
-    throw Error(ExitCode::input_output,
-                fmt::format("cannot map {} bytes of shared memory for doorbells: {}", size, strerror(errno)));
-  return memory;
-}
-
-}  // namespace
-
 Doorbells::Doorbells(const Cluster& cluster)
     : ranks_(cluster.local_ranks()),
       descriptor_(cluster.open_host_memory("bells", static_cast<std::int64_t>(ranks_.size() * sizeof(Row)))),
       size_(ranks_.size() * sizeof(Row)) {
   try {
-    rows_ = static_cast<Row*>(map_shared(descriptor_, size_));
+    rows_ = static_cast<Row*>(map_shared_memory(descriptor_, size_, "doorbells"));
   } catch (...) {
     ::close(descriptor_);
     throw;
@@ -46,7 +30,9 @@ Doorbells::Doorbells(const Cluster& cluster)
 }
 
 Doorbells::Doorbells(std::vector<RankId> ranks)
-    : ranks_(std::move(ranks)), size_(ranks_.size() * sizeof(Row)), rows_(static_cast<Row*>(map_shared(-1, size_))) {}
+    : ranks_(std::move(ranks)),
+      size_(ranks_.size() * sizeof(Row)),
+      rows_(static_cast<Row*>(map_shared_memory(-1, size_, "doorbells"))) {}
 
 Doorbells::~Doorbells() {
   ::munmap(rows_, size_);

@@ -12,6 +12,7 @@
 #include "base/contract.hpp"
 #include "base/error.hpp"
 #include "comm/cluster.hpp"
+#include "comm/shared_memory.hpp"
 
 namespace pipefill {
 namespace {
@@ -38,20 +39,12 @@ void write(std::atomic<T>& cell, T value) {
 /// Only the owner writes, so no read-modify-write is needed.
 void increment(std::atomic<std::uint64_t>& cell) { write(cell, cell.load(std::memory_order_relaxed) + 1); }
 
-void* map_shared(int fd, std::size_t size) {
-  void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | (fd < 0 ? MAP_ANONYMOUS : 0), fd, 0);
-  if (memory == MAP_FAILED) {
-    throw Error(ExitCode::input_output,
-                fmt::format("cannot map {} bytes of shared memory for the liveness board: {}", size, strerror(errno)));
-  }
-  return memory;
-}
-
 }  // namespace
 
 struct LivenessBoard::Memory {
   Memory(std::vector<RankId> members, int fd) : ranks(std::move(members)), size(ranks.size() * sizeof(Row)) {
-    rows = static_cast<Row*>(map_shared(fd, size));  // zero pages: the atomics' initial state
+    rows =
+        static_cast<Row*>(map_shared_memory(fd, size, "the liveness board"));  // zero pages: the atomics' initial state
   }
   ~Memory() { munmap(rows, size); }
   Memory(const Memory&) = delete;

@@ -7,7 +7,7 @@
 
 #include "app/walltime.hpp"
 #include "base/clock.hpp"
-#include "tests/support/temporary_directory.hpp"
+#include "base/temporary_directory.hpp"
 
 namespace pipefill {
 namespace {
@@ -21,7 +21,7 @@ TEST(OutputOf, IsWhatTheProgramWrote) {
 }
 
 TEST(OutputOf, IsNotWaitedForBeyondThePatience) {
-  const testing::TemporaryDirectory directory;
+  const TemporaryDirectory directory;
   const Nanoseconds start = now();
   EXPECT_EQ(output_of({"sh", "-c", "echo $$ > " + (directory / "pid") + "; echo half; exec sleep 300"}, 500ms),
             std::nullopt);

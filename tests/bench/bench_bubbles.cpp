@@ -9,9 +9,9 @@
 #include <mutex>
 #include <thread>
 
+#include "base/temporary_directory.hpp"
 #include "engine/measured_costs.hpp"
 #include "support/pipeline_run.hpp"
-#include "support/temporary_directory.hpp"
 
 namespace pipefill {
 namespace {
@@ -57,7 +57,7 @@ void measure(const std::string& schedule, std::int64_t steps) {
   config.parallel.layers = {1, 1, 1, 1};
   config.run.steps = steps;
   config.device.wait = WaitChoice::sleep;
-  testing::TemporaryDirectory scratch;
+  TemporaryDirectory scratch;
   config.run.directory = scratch / schedule;
   Hdf5Thread hdf5;
   run_loopback(kStages, [&](Transport& transport) {

@@ -11,8 +11,8 @@
 #include <cstdio>
 #include <thread>
 
+#include "base/temporary_directory.hpp"
 #include "bench_support.hpp"
-#include "tests/support/temporary_directory.hpp"
 #include "trace/trace.hpp"
 
 namespace pipefill {
@@ -64,7 +64,7 @@ Costs measure(const std::string& directory, Hdf5Thread& hdf5) {
 
 int main() {
   using namespace pipefill;
-  const testing::TemporaryDirectory directory;
+  const TemporaryDirectory directory;
   Hdf5Thread hdf5;
   const Costs costs = measure(directory.path(), hdf5);
   fmt::print("one record: {:.1f} ns; writer: {:.0f} ns of CPU per event ({} events, {} segments, {} dropped)\n\n",

@@ -6,10 +6,10 @@
 #include <random>
 
 #include "base/error.hpp"
+#include "base/temporary_directory.hpp"
 #include "checkpoint/directory.hpp"
 #include "example.hpp"
 #include "storage/atomic_file.hpp"
-#include "tests/support/temporary_directory.hpp"
 
 using namespace pipefill;
 using namespace pipefill::testing;

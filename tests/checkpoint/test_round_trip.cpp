@@ -6,9 +6,9 @@
 #include <fstream>
 
 #include "base/error.hpp"
+#include "base/temporary_directory.hpp"
 #include "example.hpp"
 #include "storage/h5_file.hpp"
-#include "tests/support/temporary_directory.hpp"
 
 using namespace pipefill;
 using namespace pipefill::testing;

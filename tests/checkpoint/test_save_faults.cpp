@@ -9,9 +9,9 @@
 #include <fstream>
 
 #include "base/error.hpp"
+#include "base/temporary_directory.hpp"
 #include "checkpoint/directory.hpp"
 #include "example.hpp"
-#include "tests/support/temporary_directory.hpp"
 
 using namespace pipefill;
 using namespace pipefill::testing;

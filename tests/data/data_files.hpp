@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/temporary_directory.hpp"
 #include "data/token_data.hpp"
-#include "tests/support/temporary_directory.hpp"
 
 namespace pipefill::test {
 
@@ -36,7 +36,7 @@ class DataFiles : public ::testing::Test {
     return write(name, values);
   }
 
-  pipefill::testing::TemporaryDirectory directory_;
+  pipefill::TemporaryDirectory directory_;
 };
 
 /// The bytes of plain values.

@@ -7,18 +7,18 @@
 #include <fstream>
 #include <functional>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "base/temporary_directory.hpp"
 #include "counting_kind.hpp"
 #include "engine/bubble_fill.hpp"
 #include "engine/fill_clerk.hpp"
 #include "storage/hdf5_thread.hpp"
-#include "tests/support/temporary_directory.hpp"
+#include "tests/support/content.hpp"
 #include "tests/trace/trace_samples.hpp"
 #include "trace/merge.hpp"
 #include "trace/trace.hpp"
@@ -28,13 +28,6 @@
 namespace pipefill::testing {
 
 using namespace std::chrono_literals;
-
-inline std::string content(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 /// Waits until it is so; a test that waits longer than any machine needs has failed.
 inline bool eventually(const std::function<bool()>& condition, Nanoseconds limit = 30s) {

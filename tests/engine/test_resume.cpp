@@ -2,8 +2,8 @@
 // another layout; the samples go on where they stopped (BUGS A8).
 #include <gtest/gtest.h>
 
+#include "base/temporary_directory.hpp"
 #include "support/pipeline_run.hpp"
-#include "support/temporary_directory.hpp"
 
 namespace pipefill {
 namespace {
@@ -18,7 +18,7 @@ struct Change {
 class Resume : public ::testing::TestWithParam<Change> {
  protected:
   Hdf5Thread hdf5_;
-  testing::TemporaryDirectory scratch_;
+  TemporaryDirectory scratch_;
 };
 
 TEST_P(Resume, EqualsAStraightRun) {

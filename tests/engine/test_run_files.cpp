@@ -11,13 +11,13 @@
 #include <thread>
 
 #include "base/error.hpp"
+#include "base/temporary_directory.hpp"
 #include "engine/control.hpp"
 #include "engine/metrics.hpp"
 #include "engine/progress.hpp"
 #include "engine/run_directory.hpp"
 #include "engine/run_reporter.hpp"
 #include "engine/status_file.hpp"
-#include "tests/support/temporary_directory.hpp"
 
 namespace pipefill {
 namespace {
@@ -29,7 +29,7 @@ class RunFiles : public ::testing::Test {
     all << std::ifstream(path).rdbuf();
     return all.str();
   }
-  pipefill::testing::TemporaryDirectory directory_;
+  pipefill::TemporaryDirectory directory_;
   RunDirectory run_{directory_.path()};
 };
 

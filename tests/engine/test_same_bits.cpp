@@ -4,8 +4,8 @@
 
 #include <cmath>
 
+#include "base/temporary_directory.hpp"
 #include "support/pipeline_run.hpp"
-#include "support/temporary_directory.hpp"
 
 namespace pipefill {
 namespace {
@@ -19,7 +19,7 @@ class SameBits : public ::testing::TestWithParam<int> {
     return run_over_loopback(config, hdf5_);
   }
   Hdf5Thread hdf5_;
-  testing::TemporaryDirectory scratch_;
+  TemporaryDirectory scratch_;
   int count_ = 0;
 };
 

@@ -3,11 +3,11 @@
 
 #include <cstdlib>
 #include <fstream>
-#include <sstream>
 
 #include "fill/draw_plan.hpp"
 #include "schedule/bubbles.hpp"
 #include "schedule/build.hpp"
+#include "tests/support/content.hpp"
 
 namespace pipefill {
 namespace {
@@ -22,13 +22,6 @@ FillJobInfo job(std::int64_t id, Nanoseconds chunk) {
   only.chunks.append({.count = 1000, .samples = 1});
   made.configurations = {only};
   return made;
-}
-
-std::string content(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
 }
 
 /// Job a has chunks of 4 units, job b of 1.
@@ -51,11 +44,11 @@ std::string filled_drawing() {
 TEST(DrawPlan, MatchesTheGoldenFile) {
   const std::string path = PIPEFILL_SOURCE_DIR "/tests/golden/filled_1f1b_p4_m8.txt", drawing = filled_drawing();
   if (std::getenv("PIPEFILL_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << drawing;
-  EXPECT_EQ(drawing, content(path));
+  EXPECT_EQ(drawing, testing::content(path));
 }
 
 TEST(DrawPlan, IsTheDrawingInReadme) {
-  const std::string readme = content(PIPEFILL_SOURCE_DIR "/README.md");
+  const std::string readme = testing::content(PIPEFILL_SOURCE_DIR "/README.md");
   std::istringstream lines(filled_drawing());
   std::string line;
   std::getline(lines, line);  // the title

@@ -18,7 +18,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "support/temporary_directory.hpp"
+#include "base/temporary_directory.hpp"
 
 namespace pipefill::testing {
 

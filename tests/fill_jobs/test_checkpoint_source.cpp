@@ -6,6 +6,7 @@
 #include <set>
 #include <vector>
 
+#include "base/temporary_directory.hpp"
 #include "checkpoint/save.hpp"
 #include "comm/loopback_transport.hpp"
 #include "comm/wait.hpp"
@@ -16,7 +17,6 @@
 #include "model/stage.hpp"
 #include "storage/h5_file.hpp"
 #include "storage/hdf5_thread.hpp"
-#include "support/temporary_directory.hpp"
 
 namespace pipefill::testing {
 namespace {

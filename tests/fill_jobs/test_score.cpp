@@ -6,13 +6,13 @@
 #include <numeric>
 #include <vector>
 
+#include "base/temporary_directory.hpp"
 #include "data/token_data.hpp"
 #include "device/cpu/cpu_device.hpp"
 #include "fill_jobs/score.hpp"
 #include "job_host.hpp"
 #include "model/stage.hpp"
 #include "storage/h5_file.hpp"
-#include "support/temporary_directory.hpp"
 
 namespace pipefill::testing {
 namespace {

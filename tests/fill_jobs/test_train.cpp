@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/temporary_directory.hpp"
 #include "data/token_data.hpp"
 #include "device/cpu/cpu_device.hpp"
 #include "fill_jobs/train.hpp"
@@ -14,7 +15,6 @@
 #include "model/adamw.hpp"
 #include "model/stage.hpp"
 #include "storage/h5_file.hpp"
-#include "support/temporary_directory.hpp"
 
 namespace pipefill::testing {
 namespace {

@@ -12,11 +12,11 @@
 #include <numeric>
 
 #include "base/error.hpp"
+#include "base/temporary_directory.hpp"
 #include "storage/hash.hpp"
-#include "tests/support/temporary_directory.hpp"
 
 using namespace pipefill;
-using pipefill::testing::TemporaryDirectory;
+using pipefill::TemporaryDirectory;
 
 namespace {
 

@@ -13,10 +13,10 @@
 
 #include "base/error.hpp"
 #include "base/host.hpp"
-#include "tests/support/temporary_directory.hpp"
+#include "base/temporary_directory.hpp"
 
 using namespace pipefill;
-using pipefill::testing::TemporaryDirectory;
+using pipefill::TemporaryDirectory;
 
 TEST(RunLock, ASecondRunIsRefusedAndToldByWhom) {
   TemporaryDirectory directory;

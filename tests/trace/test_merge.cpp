@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "base/error.hpp"
-#include "tests/support/temporary_directory.hpp"
+#include "base/temporary_directory.hpp"
 #include "tests/trace/trace_samples.hpp"
 #include "trace/merge.hpp"
 #include "trace/segment_name.hpp"
@@ -23,7 +23,6 @@ using testing::CollectingSink;
 using testing::sample_event;
 using testing::sample_rank;
 using testing::sample_run;
-using testing::TemporaryDirectory;
 
 /// `ranks` ranks, of which the odd ones record nothing; rank r's clock is r ms behind rank 0's.
 void write_ranks(const std::string& directory, int ranks) {

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "base/clock.hpp"
-#include "tests/support/temporary_directory.hpp"
+#include "base/temporary_directory.hpp"
 #include "tests/trace/trace_samples.hpp"
 #include "trace/merge.hpp"
 #include "trace/segment_name.hpp"
@@ -25,7 +25,6 @@ using testing::LogLines;
 using testing::sample_event;
 using testing::sample_rank;
 using testing::sample_run;
-using testing::TemporaryDirectory;
 
 constexpr Nanoseconds kMillisecond{1'000'000};
 

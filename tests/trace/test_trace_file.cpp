@@ -8,8 +8,8 @@
 #include <random>
 
 #include "base/error.hpp"
+#include "base/temporary_directory.hpp"
 #include "storage/hash.hpp"
-#include "tests/support/temporary_directory.hpp"
 #include "tests/trace/trace_samples.hpp"
 #include "trace/seal.hpp"
 #include "trace/trace_file.hpp"
@@ -18,7 +18,6 @@ namespace pipefill {
 namespace {
 
 using testing::sample_run;
-using testing::TemporaryDirectory;
 
 std::vector<EventRow> many_events(int count) {
   std::vector<EventRow> rows(static_cast<std::size_t>(count));

@@ -5,8 +5,8 @@
 #include <fstream>
 
 #include "base/error.hpp"
+#include "base/temporary_directory.hpp"
 #include "fill_jobs/plugin.hpp"
-#include "tests/support/temporary_directory.hpp"
 #include "worker/job_file.hpp"
 
 namespace pipefill::testing {

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "base/error.hpp"
-#include "tests/support/temporary_directory.hpp"
+#include "base/temporary_directory.hpp"
 #include "worker/queue.hpp"
 
 namespace pipefill::testing {

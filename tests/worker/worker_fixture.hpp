@@ -5,28 +5,21 @@
 
 #include <fstream>
 #include <functional>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "base/temporary_directory.hpp"
 #include "counting_kind.hpp"
-#include "tests/support/temporary_directory.hpp"
+#include "tests/support/content.hpp"
 #include "worker/job_directory.hpp"
 #include "worker/supervisor.hpp"
 
 namespace pipefill::testing {
 
 using namespace std::chrono_literals;
-
-inline std::string content(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 class WorkerTest : public ::testing::Test {
  protected:

@@ -1,19 +1,24 @@
-// A directory of a test's own under the system's temporary one, gone when the test ends.
+// A directory of one's own under the system's temporary one, gone with the object.
 #pragma once
 
 #include <stdlib.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
-#include <stdexcept>
 #include <string>
 
-namespace pipefill::testing {
+#include "base/error.hpp"
+
+namespace pipefill {
 
 class TemporaryDirectory {
  public:
+  /// FileError (73) where none can be made.
   TemporaryDirectory() {
-    std::string name = (std::filesystem::temp_directory_path() / "pipefill-test-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make " + name);
+    std::string name = (std::filesystem::temp_directory_path() / "pipefill-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr)
+      throw FileError(ExitCode::cannot_create, name, std::string("cannot make directory: ") + std::strerror(errno));
     path_ = name;
   }
   ~TemporaryDirectory() {
@@ -30,4 +35,4 @@ class TemporaryDirectory {
   std::string path_;
 };
 
-}  // namespace pipefill::testing
+}  // namespace pipefill
