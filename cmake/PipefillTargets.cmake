@@ -43,6 +43,9 @@ if(PIPEFILL_SANITIZE)
   # Optimising gtest's macros with a check in each took most of the build; what is looked at is the project's code. The
   # tests are sanitized all the same: inline functions of the project's headers may be linked from their objects.
   target_compile_options(pipefill_test_options INTERFACE -O0 -g1)
+  set(PIPEFILL_UNIT_TEST_SECONDS 600)  # most take several times as long, a search over packings ten times
+else()
+  set(PIPEFILL_UNIT_TEST_SECONDS 120)
 endif()
 
 function(pipefill_folder name)
@@ -63,7 +66,8 @@ function(pipefill_tests folder)
   endif()
   target_link_libraries(test_${folder} PRIVATE pipefill_test_options pipefill_test_main ${arg_LINKS} GTest::gtest)
   target_compile_definitions(test_${folder} PRIVATE PIPEFILL_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  gtest_discover_tests(test_${folder} DISCOVERY_MODE PRE_TEST TEST_PREFIX ${folder}. PROPERTIES LABELS unit TIMEOUT 120)
+  gtest_discover_tests(test_${folder} DISCOVERY_MODE PRE_TEST TEST_PREFIX ${folder}.
+                       PROPERTIES LABELS unit TIMEOUT ${PIPEFILL_UNIT_TEST_SECONDS})
 endfunction()
 
 # How mpirun is called by tests: also as root, also with more ranks than cores, never bound, never for ever. The launcher

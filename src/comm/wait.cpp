@@ -77,12 +77,11 @@ Waiter::Announcement::~Announcement() {
   if (board_) board_->waiting({});
 }
 
-void Waiter::check(Nanoseconds start, const WaitSubject& subject) const {
+void Waiter::check(Nanoseconds waited, const WaitSubject& subject) const {
   if (settings_.stop && settings_.stop->load(std::memory_order_relaxed)) {
     throw TransportError(fmt::format("{} stopped waiting for {} in step {}: the run is being ended",
                                      describe(me_, layout_), describe(subject, layout_), subject.step));
   }
-  const Nanoseconds waited = now() - start;
   if (waited > settings_.deadline) {
     throw TransportError(fmt::format(
         "{} waited {} for {} in step {}, longer than the deadline of {}: that rank is lost, hangs, or the message was "

@@ -55,9 +55,11 @@ class Waiter {
     const Announcement announcement(*this, subject);
     const Nanoseconds start = now();
     pause.begin();
+    Nanoseconds waited{0};  // read before each look: what came while this thread was held up is not late
     do {
-      check(start, subject);
+      check(waited, subject);
       pause.pause();
+      waited = now() - start;
     } while (!done());
   }
 
@@ -77,8 +79,8 @@ class Waiter {
    private:
     LivenessBoard* board_;
   };
-  /// Throws when the stop flag is set or the deadline is past.
-  void check(Nanoseconds start, const WaitSubject& subject) const;
+  /// Throws when the stop flag is set or `waited` is longer than the deadline.
+  void check(Nanoseconds waited, const WaitSubject& subject) const;
 
   ProcessLayout layout_;
   RankId me_;

@@ -49,16 +49,16 @@ class Rank {
     fill_.end_step(6ms);
     if (any_news()) desk_.meet(step_, 6ms);
   }
-  /// Steps until every rank says so; false when that takes too long.
+  /// Steps until every rank says so; false on all of them when that takes one too long.
   bool steps_until(const std::function<bool()>& condition) {
-    for (const Nanoseconds end = now() + 60s; now() < end;) {
-      std::int64_t not_yet = condition() ? 0 : 1;
-      Request request = transport_.all_reduce_max(not_yet, not_yet);
+    constexpr std::int64_t kYes = 0, kNotYet = 1, kTooLong = 2;
+    for (const Nanoseconds end = now() + 60s;;) {
+      std::int64_t word = condition() ? kYes : now() < end ? kNotYet : kTooLong;
+      Request request = transport_.all_reduce_max(word, word);
       waiter_.wait(transport_, request, {WaitKind::collective, {-1}, {}, step_});
-      if (not_yet == 0) return true;
+      if (word != kNotYet) return word == kYes;
       step();
     }
-    return false;
   }
 
  private:
@@ -187,7 +187,7 @@ TEST_F(Desk, WhatLeavesMuchUnusedIsJoinedByAnother) {
     rank.desk().open();
     EXPECT_EQ(rank.desk().jobs().size(), 1U);
     if (clerk != nullptr) clerk->take_news();  // that the jobs were planned: not what this is about
-    EXPECT_TRUE(rank.steps_until([&] { return rank.desk().jobs().size() == 2; }));
+    ASSERT_TRUE(rank.steps_until([&] { return rank.desk().jobs().size() == 2; }));
     const auto done = [&](std::size_t i) { return rank.crew().members()[i]->worker->job().done; };
     const std::int64_t first = done(0), second = done(1);
     EXPECT_TRUE(rank.steps_until([&] { return done(0) > first + 5 && done(1) > second + 5; }));
