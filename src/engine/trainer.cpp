@@ -114,7 +114,7 @@ Control Trainer::train_step() {
   BlockSchedule::Step audit;
   if (services_.fill != nullptr) {
     audit = services_.fill->audit(step);
-    services_.fill->end_step(step_time);
+    if (services_.fill->end_step(step_time) == GuardMove::suspended) report_suspension();
   }
   services_.trace.finish_step({.step = step,
                                .start = step_start_,
@@ -217,6 +217,14 @@ void Trainer::report_fill(StepReport& report) const {
   const FillFigures figures = services_.fill->figures();
   if (figures.chunks.count() > 0) report.fill_coverage = to_seconds(figures.chunks) / to_seconds(figures.bubbles);
   if (figures.slowdown.pairs > 0) report.slowdown = figures.slowdown.median;
+}
+
+void Trainer::report_suspension() const {
+  const SlowdownEstimate seen = services_.fill->figures().slowdown;
+  services_.log->warn(
+      "step {}: steps with fill work were too much slower than those without ({:+.1f} %, {:+.1f} .. {:+.1f} %, in {} "
+      "pairs of this run): this rank's bubbles are not filled for a while, then tried again",
+      state_.step, 100 * seen.median, 100 * seen.low, 100 * seen.high, seen.pairs);
 }
 
 void Trainer::write_status_now_and_then(bool now_please) {

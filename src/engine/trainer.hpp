@@ -67,6 +67,7 @@ class Trainer {
   Control my_wishes();
   void report_step(Nanoseconds step_time);
   void report_fill(StepReport& report) const;
+  void report_suspension() const;
   void adapt_deadlines();
   /// None where the held-out text is too short, or where a stop was agreed before or during it. `agreed` grows by what
   /// is asked for meanwhile: a validation may take long, and nobody shall wait for its end to stop the run.

@@ -11,6 +11,7 @@ constexpr std::size_t kWindow = 256;
 constexpr std::size_t kCalm = 64;
 constexpr std::size_t kDecide = 32;
 constexpr std::size_t kAlarm = 3;
+constexpr std::size_t kKnownNoise = 8;
 constexpr std::int64_t kMostPatience = 4096;
 
 void push(std::vector<double>& last, double value, std::size_t most) {
@@ -36,30 +37,32 @@ GuardMove GuardController::pair(const SlowdownMeter::Pair& pair, int bubbles, Na
   const double limit = settings_.max_slowdown;
   const std::size_t pairs = recent_.size();
   const SlowdownEstimate now = estimate();
-  const bool over = now.low > limit || (pairs >= kDecide && now.low > limit / 2) ||
-                    (pairs == kWindow && now.high > limit && now.median > limit / 2);
-  if (over) return raise(now.median, pair.unfilled_step, bubbles);
-  if (pairs >= kAlarm) {
+  if (pairs >= kDecide && now.low > limit / 2) return raise((now.low + now.median) / 2, pair.unfilled_step, bubbles);
+  if (now.low > limit) return raise(now.low, pair.unfilled_step, bubbles);
+  const bool known = now.high - now.low < limit || pairs == kWindow;
+  if (known && now.high > limit && now.median > limit / 2) return raise(now.median, pair.unfilled_step, bubbles);
+  if (pairs >= kAlarm && changes_.size() >= kKnownNoise) {
     const double least = *std::min_element(recent_.end() - kAlarm, recent_.end());
-    if (least > 2 * (limit + noise())) return raise(least, pair.unfilled_step, bubbles);
+    if (least > 2 * (limit + noise())) return raise(least - noise(), pair.unfilled_step, bubbles);
   }
-  if (pairs >= kDecide && now.high <= limit) in_a_row_ = 0;
-  if (pairs >= kCalm && now.high <= limit && now.median < limit / 4) return lower();
-  return GuardMove::none;
+  const bool calm = pairs >= kCalm && now.high <= limit && now.median < limit / 4;
+  const bool unsaid = pairs == kWindow && now.low < 0 && now.median < limit / 4;
+  const bool retry = suspended() && calm_ >= patience_;
+  return calm || unsaid || retry ? lower() : GuardMove::none;
 }
 
 GuardMove GuardController::raise(double slowdown, Nanoseconds step, int bubbles) {
   recent_.clear();
   if (suspended()) return GuardMove::none;
-  const double excess = slowdown - settings_.max_slowdown / 2;
+  in_a_row_ = patience_ > 0 && calm_ < std::int64_t{kCalm} ? in_a_row_ + 1 : 0;  // no patience yet: the first one
+  const double excess = std::max(0.0, slowdown - settings_.max_slowdown / 2);
   const double per_bubble = excess * static_cast<double>(step.count()) / std::max(1, bubbles);
   const Nanoseconds more{static_cast<std::int64_t>(per_bubble) << std::min(in_a_row_, 10)};
   if (guard_ >= too_small_) too_small_ = guard_;
   patience_ = std::clamp<std::int64_t>(2 * patience_, kCalm, kMostPatience);
-  ++in_a_row_;
   calm_ = 0;
   guard_ = std::min(guard_ + std::max(settings_.quantum, more), std::max(longest_, guard_));
-  return GuardMove::raised;
+  return suspended() ? GuardMove::suspended : GuardMove::raised;
 }
 
 GuardMove GuardController::lower() {

@@ -19,19 +19,26 @@ struct GuardSettings {
 /// Why the guard is where it is; for the log and the trace.
 enum class GuardMove {
   none,
-  raised,   ///< the slowdown is, or may well be, over the limit
-  lowered,  ///< it has long been far below
+  raised,     ///< the slowdown is, or may well be, over the limit
+  suspended,  ///< raised as far as the longest bubble: nothing is sold
+  lowered,    ///< it has long been far below
 };
 
 /// Fed with every pair of blocks. After each move the pairs measured under the old guard are forgotten, for they say
 /// nothing of the new one.
 ///
 /// Up: at once when the whole interval is over the limit, or when three pairs in a row are over twice the limit and two
-/// deviations of the pairs' noise besides; after 32 pairs when the interval is over half the limit; after 256, the most
-/// that are remembered, when its upper end is over the limit and the median over half of it. By how much: an excess e
-/// over half the limit is e x step / bubbles per bubble, if overruns cause it; doubled every time that was not enough.
-/// Down: by a quarter, after 64 pairs with the upper end under the limit and the median under a quarter of it; not back
-/// to where it once was too small before twice the patience of the last time is over.
+/// deviations of the pairs' noise besides; after 32 pairs when the interval is over half the limit; and when its upper
+/// end is over the limit and the median over half of it, once it is narrower than the limit or, in much noise, 256
+/// pairs are remembered, which is the most. By how much: an excess e over half the limit is e x step / bubbles per
+/// bubble, if overruns cause it; doubled with every raise that comes within 64 pairs of the last one, which was not
+/// enough then. e is counted from the interval's lower end, after 32 pairs from half way between it and the median, at
+/// last from the median: noise often looks like an excess, but seldom shows one.
+///
+/// Down: by a quarter, after 64 pairs with the upper end under the limit and the median under a quarter of it; after
+/// 256 with such a median where the noise lets nothing be shown, the lower end being under 0; and, when filling is
+/// suspended, as soon as the patience is over. Not back to where it once was too small before the patience is over,
+/// which is twice that of the last time.
 ///
 /// Deterministic: ranks that are fed the same step times agree without talking.
 class GuardController {
@@ -61,7 +68,7 @@ class GuardController {
   Nanoseconds longest_{0};
   std::vector<double> recent_;   ///< since the last move, the last 256
   std::vector<double> changes_;  ///< from pair to pair, the last 64, absolute: the noise, whatever the level
-  int in_a_row_ = 0;             ///< raises without a calm window between
+  int in_a_row_ = 0;             ///< raises within 64 pairs of the one before
   Nanoseconds too_small_{-1};    ///< the largest guard that did not hold
   std::int64_t patience_ = 0;    ///< pairs to stay above too_small_
   std::int64_t calm_ = 0;        ///< pairs since the last raise
