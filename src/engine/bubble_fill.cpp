@@ -35,14 +35,15 @@ BubbleFill::BubbleFill(const BubbleFillSettings& settings, const Program& progra
 
 void BubbleFill::begin_step(std::int64_t step) {
   step_ = step;
-  model_.set_chunk(crew_.usual_chunk());
+  for (const auto& member : crew_.members())
+    if (!std::exchange(member->offered, false) && filled_) ++member->skipped;
   if (!profiled_ && step >= first_filled_) decider_.end_profile(), profiled_ = true;
   filled_ = profiled_ && crew_.has_jobs() && blocks_.mode(step) == StepMode::filled;
   if (traits().gated) return;
   if (!filled_)
     pause_work();
   else if ((!open_ || crew_.parked()) && crew_.wants_grant())  // not parked: stopped hard in its chunk
-    crew_.grant(kNoDeadline, Bytes{INT64_MAX}), open_ = true;
+    crew_.grant_without_deadline(), open_ = true;
 }
 
 Pause& BubbleFill::enter(int position, Nanoseconds begin, Bytes free_memory, RankId sender) {
@@ -68,20 +69,29 @@ std::optional<std::uint32_t> BubbleFill::may_sleep_over() const {
   return rung;
 }
 
+/// Each job is made an offer for chunks of its length.
 void BubbleFill::ask() {
   const Nanoseconds time = now();
-  const Grant offer = decider_.decide(position_, bubble_begin_, time, free_memory_);
-  next_question_ = offer.ask_again;
-  if (offer.gate == Gate::closed || !crew_.wants_grant()) return;
-  if (offer.not_before <= time)
-    grant(offer);
+  Grant longest;
+  next_question_ = kNever;
+  for (const auto& member : crew_.members()) {
+    const Grant offer = decider_.decide(position_, bubble_begin_, time, free_memory_, member->usual_chunk());
+    next_question_ = std::min(next_question_, offer.ask_again);
+    const bool open = offer.gate != Gate::closed;
+    member->deadline = open ? offer.deadline : Nanoseconds{0};
+    member->offered |= open;
+    if (open && member->worker->wants_grant() && offer.deadline > longest.deadline) longest = offer;
+  }
+  if (longest.gate == Gate::closed) return;
+  if (longest.not_before <= time)
+    grant(longest);
   else
-    pending_ = offer, next_question_ = offer.not_before;
+    pending_ = longest, pending_question_ = std::exchange(next_question_, longest.not_before);
 }
 
 void BubbleFill::grant(const Grant& offer) {
   grant_ = offer;
-  crew_.grant(offer.deadline, offer.memory);
+  crew_.grant(offer.memory);
   open_ = true;
   sold_ = std::max(sold_, offer.deadline - bubble_begin_);
 }
@@ -95,7 +105,7 @@ void BubbleFill::pause() {
   }
   if (next_question_ != kNever && now() >= next_question_) {
     if (pending_) {
-      next_question_ = pending_->ask_again;
+      next_question_ = pending_question_;
       grant(*pending_);
       pending_.reset();
     } else {
@@ -126,16 +136,17 @@ Nanoseconds BubbleFill::record(int position, Nanoseconds begin, Nanoseconds arri
   return std::exchange(sold_, Nanoseconds{0});
 }
 
-void BubbleFill::end_step(Nanoseconds time) {
+GuardMove BubbleFill::end_step(Nanoseconds time) {
   record_chunks();
-  if (!profiled_) return;
+  if (!profiled_) return GuardMove::none;
   const std::optional<SlowdownMeter::Pair> pair =
       meter_.step(step_, time, filled_ ? StepMode::filled : StepMode::unfilled);
-  if (!pair || step_ < first_filled_) return;
+  if (!pair || step_ < first_filled_) return GuardMove::none;
   const auto sold = static_cast<int>(std::ranges::count_if(
       decider_.cycle(), [](const BubbleBudget& bubble) { return bubble.length > Nanoseconds{0}; }));
-  guard_.pair(*pair, std::max(1, sold), std::exchange(longest_, Nanoseconds{0}));
+  const GuardMove move = guard_.pair(*pair, std::max(1, sold), std::exchange(longest_, Nanoseconds{0}));
   decider_.set_guard(guard_.guard());
+  return move;
 }
 
 FillFigures BubbleFill::figures() const { return {bubble_time_, chunk_time_, meter_.estimate(), guard_.guard()}; }
@@ -145,8 +156,8 @@ void BubbleFill::record_chunks() {
   for (const auto& member : crew_.members()) {
     chunks_.clear();
     member->worker->drain(chunks_);
-    if (member->job < 0) continue;
-    for (const ChunkRecord& chunk : chunks_) record_chunk(*member, chunk);
+    for (const ChunkRecord& chunk : chunks_)
+      if (member->job_of(chunk) >= 0) record_chunk(*member, chunk);
   }
   bubbles_.erase(bubbles_.begin(), bubbles_.begin() + static_cast<std::ptrdiff_t>(bubbles_of_last_step_));
   bubbles_of_last_step_ = bubbles_.size();
@@ -157,7 +168,7 @@ void BubbleFill::record_chunks() {
 void BubbleFill::record_chunk(CrewMember& member, const ChunkRecord& chunk) {
   const Nanoseconds start{chunk.start_ns}, end{chunk.end_ns};
   Event event{.step = static_cast<std::int32_t>(step_),
-              .job = member.job,
+              .job = member.job_of(chunk),
               .fill_chunk = static_cast<std::int32_t>(chunk.chunk)};
   std::array<Event, kMostParts> parts;
   std::size_t count = 0;
@@ -195,6 +206,7 @@ void BubbleFill::record_chunk(CrewMember& member, const ChunkRecord& chunk) {
     trace_.record(part);
   }
   chunk_time_ += inside;
+  if (member.job_of(chunk) != member.job) return;
   member.fill_time += inside;
   member.learn(chunk);
 }

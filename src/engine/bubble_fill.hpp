@@ -1,7 +1,7 @@
 // Fill work in one rank's bubbles: the hand-over. In front of a wait the rank grants its fill workers the bubble and
-// sleeps until one of them ends a chunk; on the arrival of the input the worker stops. Around it: the bubble model,
-// which every bubble feeds, filled or not, and the audit, which lets some steps run unfilled and moves the guard so
-// that the measured slowdown keeps its limit.
+// sleeps until one of them has something to tell; on the arrival of the input the worker stops. Around it: the bubble
+// model, which every bubble feeds, filled or not, and the audit, which lets some steps run unfilled and moves the guard
+// so that the measured slowdown keeps its limit.
 #pragma once
 
 #include <functional>
@@ -60,8 +60,8 @@ class BubbleFill final : private Pause {
   /// The bubble of the last enter() (or one that was no wait at all) ended at `arrival`. Returns what was sold of it.
   Nanoseconds record(int position, Nanoseconds begin, Nanoseconds arrival, Bytes free_memory);
   /// The step took `time`. Steps next to a checkpoint or validation are compared like the others: both lie between
-  /// steps.
-  void end_step(Nanoseconds time);
+  /// steps. Returns what the guard did of it.
+  GuardMove end_step(Nanoseconds time);
   /// Between steps: what is still granted (an ungated strategy) ends.
   void pause_work();
 
@@ -116,11 +116,12 @@ class BubbleFill final : private Pause {
   int position_ = -1;
   Nanoseconds bubble_begin_{};
   Bytes free_memory_{};
-  Grant grant_;                   ///< the one in use
+  Grant grant_;                   ///< the one in use, of the job that may use it longest
   std::optional<Grant> pending_;  ///< not to be used before its time
   Nanoseconds next_question_{};
-  bool open_ = false;     ///< a grant is being used
-  bool listens_ = false;  ///< the bell tells all that there is to be told of this wait
+  Nanoseconds pending_question_{};  ///< the next one after the pending grant's time
+  bool open_ = false;               ///< a grant is being used
+  bool listens_ = false;            ///< the bell tells all that there is to be told of this wait
   Nanoseconds sold_{};
 
   std::vector<Bubble> bubbles_;  ///< of this step and, in front of them, the last one

@@ -14,7 +14,7 @@ namespace pipefill {
 
 /// Where a wait stands in the schedule.
 struct BubbleSlot {
-  int index = -1;  ///< position of the Bubble in the stage's program
+  int index = -1;  ///< position of the Bubble, or of the OptimizerStep that waits, in the stage's program
   BubbleClass why = BubbleClass::steady;
 };
 

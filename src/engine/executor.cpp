@@ -121,7 +121,9 @@ void Executor::operator()(const RecvGradient& receive) {
 
 void Executor::operator()(const ReduceGradients& reduce) { update_->start_reduction(reduce.chunk, links_.step()); }
 
-void Executor::operator()(const OptimizerStep&) { update_->run(links_.step(), loss_sum(), free_memory()); }
+void Executor::operator()(const OptimizerStep&) {
+  update_->run(links_.step(), loss_sum(), free_memory(), {position_, BubbleClass::step_boundary});
+}
 
 void Executor::operator()(const Bubble& bubble) {
   slot_ = {position_, bubble.why};

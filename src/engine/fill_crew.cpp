@@ -1,6 +1,7 @@
 #include "engine/fill_crew.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/clock.hpp"
 
@@ -19,6 +20,8 @@ void CrewMember::learn(const ChunkRecord& chunk) {
   lengths.add(took);
 }
 
+Nanoseconds CrewMember::usual_chunk() const { return skipped < kMostSkipped ? lengths.median() : Nanoseconds{0}; }
+
 FillCrew::FillCrew(SupervisorSettings settings, Log log) : settings_(std::move(settings)), log_(std::move(log)) {
   members_.push_back(std::make_unique<CrewMember>(std::make_unique<Supervisor>(settings_, log_)));
 }
@@ -35,13 +38,13 @@ void FillCrew::assign(const CrewJob& job) {
   member.times.clear();
   member.lengths.clear();
   member.stops = member.skipped = 0;
-  member.worker->assign(job.directory, job.configuration);
+  member.serial = member.worker->assign(job.directory, job.configuration);
 }
 
 void FillCrew::release(std::int32_t number) {
   const auto found = std::ranges::find(members_, number, [](const auto& member) { return member->job; });
   if (found == members_.end()) return;
-  (*found)->job = -1;
+  (*found)->former_job = std::exchange((*found)->job, -1);
   (*found)->resident = Bytes{0};
   (*found)->worker->drop();
   std::rotate(found, found + 1, members_.end());
@@ -53,24 +56,23 @@ CrewMember* FillCrew::find(std::int32_t number) {
   return found == members_.end() ? nullptr : found->get();
 }
 
-Nanoseconds FillCrew::usual_chunk() const {
-  Nanoseconds shortest = Nanoseconds::max();
-  for (std::size_t i = 0; i < jobs_; ++i) shortest = std::min(shortest, members_[i]->lengths.median());
-  return jobs_ == 0 ? Nanoseconds{0} : shortest;
-}
-
 bool FillCrew::wants_grant() const {
   return std::ranges::any_of(members_, [](const auto& member) { return member->worker->wants_grant(); });
 }
 
-void FillCrew::grant(Nanoseconds deadline, Bytes memory) {
-  deadline_ = deadline, memory_ = memory;
+void FillCrew::grant_without_deadline() {
+  for (const auto& member : members_) member->deadline = kNoDeadline;
+  grant(Bytes{INT64_MAX});
+}
+
+void FillCrew::grant(Bytes memory) {
+  memory_ = memory;
   for (const auto& member : members_) memory_ -= member->resident;
   asked_.clear();
   // A chunk that still runs goes first, whose ever it is: two at once would share the core.
   if (current_ != nullptr && !current_->worker->parked() && current_->stops == 0 && current_->worker->wants_grant()) {
     asked_.push_back(current_);
-    current_->worker->grant(deadline_, memory_);
+    current_->worker->grant(current_->deadline, memory_);
     return;
   }
   hand_on();
@@ -93,14 +95,13 @@ FillCrew::Claim FillCrew::claim(const CrewMember& member) {
 /// Without waking it.
 bool FillCrew::can_use(CrewMember& member) const {
   const Supervisor& worker = *member.worker;
-  if (!worker.wants_grant()) return false;
+  if (!worker.wants_grant() || member.deadline <= now()) return false;
   const std::optional<NextChunk> next = worker.channel().next_chunk();
-  if (!next || deadline_ == kNoDeadline) return true;
-  const bool fits = next->memory <= memory_ && now() + next->budget <= deadline_;
-  member.skipped = fits ? 0 : member.skipped + 1;
-  if (member.skipped < kMostSkipped) return fits;
-  member.skipped = 0;  // it may know better by now
-  return true;
+  if (!next || member.deadline == kNoDeadline) return true;
+  const bool fits = next->memory <= memory_ && now() + next->budget <= member.deadline;
+  const bool doubted = member.skipped >= kMostSkipped;
+  member.skipped = fits || doubted ? 0 : member.skipped + 1;
+  return fits || doubted;  // it may know better by now
 }
 
 bool FillCrew::hand_on() {
@@ -113,7 +114,7 @@ bool FillCrew::hand_on() {
       }
       current_ = member.get();
       asked_.push_back(current_);
-      current_->worker->grant(deadline_, memory_);
+      current_->worker->grant(current_->deadline, memory_);
       return true;
     }
   return false;
@@ -123,7 +124,7 @@ void FillCrew::wait_news(Nanoseconds timeout) { current_->worker->wait_news(time
 
 bool FillCrew::busy() {
   if (current_ == nullptr) return false;
-  return !current_->worker->parked() || (now() < deadline_ && hand_on());
+  return !current_->worker->parked() || hand_on();
 }
 
 void FillCrew::stop() {

@@ -29,14 +29,23 @@ struct CrewMember {
   explicit CrewMember(std::unique_ptr<Supervisor> supervisor) : worker(std::move(supervisor)) {}
   /// Takes note of how long a finished chunk took.
   void learn(const ChunkRecord& chunk);
+  /// What bubbles are sold for: the median time of its chunks; zero while it is not known, and again when it has kept
+  /// the job out of the bubbles for so long that it is doubted.
+  Nanoseconds usual_chunk() const;
+  /// Whose chunk it was: that of the job before, if that one was taken away while it ran; -1: of none that is known.
+  std::int32_t job_of(const ChunkRecord& chunk) const { return job >= 0 && chunk.serial == serial ? job : former_job; }
 
   std::unique_ptr<Supervisor> worker;
   std::int32_t job = -1;
+  std::uint64_t serial = 0;  ///< of its assignment, which its records carry
+  std::int32_t former_job = -1;
   Bytes resident{};
   Nanoseconds fill_time{};             ///< of the job, in bubbles, since it came
   std::map<int, RecentTimes> times{};  ///< of its chunks by cost class, since it came
   RecentTimes lengths{};               ///< of the last of all classes
-  int skipped = 0;                     ///< grants in a row that it was not asked to use
+  Nanoseconds deadline{};              ///< of the next grant, or the present one: when its chunks have to be over
+  bool offered = false;                ///< in this step: something of a bubble
+  int skipped = 0;                     ///< grants in a row that were too short for it, or steps without an offer
   int stops = 0;                       ///< hard ones in a row, since it last came to rest by itself
 };
 
@@ -56,15 +65,16 @@ class FillCrew {
   /// Those with a job, in the order in which they came.
   const std::vector<std::unique_ptr<CrewMember>>& members() const { return members_; }
   CrewMember* find(std::int32_t number);
-  /// Median length of the chunks of the job whose chunks are shortest; zero while a job's are not known.
-  Nanoseconds usual_chunk() const;
 
   // ---- the rank's bubbles, as with one Supervisor ----
 
   /// True when somebody would use a grant.
   bool wants_grant() const;
-  /// Lets one after the other run until `deadline` within `memory`, which is for a chunk and the states of all jobs.
-  void grant(Nanoseconds deadline, Bytes memory);
+  /// Lets one after the other run, each until its deadline, within `memory`, which is for a chunk and the states of all
+  /// jobs.
+  void grant(Bytes memory);
+  /// Lets one after the other run until it is told to stop, whatever the memory.
+  void grant_without_deadline();
   /// The same for one of them alone.
   void grant_only(CrewMember& member);
   /// Sleeps until the one that runs has news, or for `timeout`.
@@ -94,7 +104,6 @@ class FillCrew {
 
   CrewMember* current_ = nullptr;   ///< has the grant, or had it last
   std::vector<CrewMember*> asked_;  ///< had this grant already
-  Nanoseconds deadline_{};
   Bytes memory_{};
 };
 

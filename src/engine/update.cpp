@@ -109,16 +109,15 @@ bool StageUpdate::at_rest() {
 
 void StageUpdate::note_slot(BubbleSlot slot) {
   if (slot.why == BubbleClass::collective) collective_slot_ = slot;
-  if (slot.why != BubbleClass::step_boundary) return;
-  boundary_slot_ = norm_slot_ = slot;
-  if (tied_) ++norm_slot_.index;  // that of the OptimizerStep; a slot is one wait a step, or it has no length to learn
+  if (slot.why == BubbleClass::step_boundary) boundary_slot_ = slot;
 }
 
-void StageUpdate::run(std::int64_t step, double loss_sum, Bytes free_memory) {
+void StageUpdate::run(std::int64_t step, double loss_sum, Bytes free_memory, BubbleSlot inside) {
   if (services_.board != nullptr) services_.board->doing({.kind = ActivityKind::optimizer});
   finish_reductions(step, free_memory);
   exchange_tied(step, free_memory);
-  gather_norm(step, loss_sum, free_memory);
+  // A slot is one wait a step, or it has no length to learn.
+  gather_norm(step, loss_sum, free_memory, tied_ ? inside : boundary_slot_);
   if (!std::isfinite(outcome_.loss) || !std::isfinite(outcome_.gradient_norm))
     throw DivergedError(
         fmt::format("step {}: loss {}, gradient norm {}: the run has diverged; the parameters are those "
@@ -160,7 +159,7 @@ void StageUpdate::exchange_tied(std::int64_t step, Bytes free_memory) {
   if (services_.doorbells != nullptr) services_.doorbells->answer(services_.rank());
 }
 
-void StageUpdate::gather_norm(std::int64_t step, double loss_sum, Bytes free_memory) {
+void StageUpdate::gather_norm(std::int64_t step, double loss_sum, Bytes free_memory, BubbleSlot slot) {
   const std::vector<double> mine = adamw_.block_square_sums();
   profiler_.add_optimizer(spans_.close(EventKind::optimizer));
 
@@ -179,7 +178,7 @@ void StageUpdate::gather_norm(std::int64_t step, double loss_sum, Bytes free_mem
   std::vector<double> sums(static_cast<std::size_t>(total_blocks(stage_.table())));
   StepOutcome outcome;
   bubbles_.wait(
-      norm_slot_, WaitSubject{.kind = WaitKind::collective, .step = step}, free_memory, EventKind::collective,
+      slot, WaitSubject{.kind = WaitKind::collective, .step = step}, free_memory, EventKind::collective,
       [&] { return services_.transport.test(request); },
       [&] {
         Arrival last{};

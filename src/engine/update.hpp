@@ -52,7 +52,8 @@ class StageUpdate {
 
   /// The whole of OptimizerStep. Throws DivergedError on every rank at once when loss or norm is not finite; the
   /// parameters are then those before the step.
-  void run(std::int64_t step, double loss_sum, Bytes free_memory);
+  /// `inside`: the OptimizerStep's own place, for a second wait at the boundary.
+  void run(std::int64_t step, double loss_sum, Bytes free_memory, BubbleSlot inside);
 
   const StepOutcome& outcome() const { return outcome_; }
   Adamw& adamw() { return adamw_; }
@@ -67,7 +68,7 @@ class StageUpdate {
   ReplicaGroup group_of(ModelChunkId chunk);
   void finish_reductions(std::int64_t step, Bytes free_memory);
   void exchange_tied(std::int64_t step, Bytes free_memory);
-  void gather_norm(std::int64_t step, double loss_sum, Bytes free_memory);
+  void gather_norm(std::int64_t step, double loss_sum, Bytes free_memory, BubbleSlot slot);
   void share_parameters(std::int64_t step);
 
   UpdateSettings settings_;
@@ -87,7 +88,6 @@ class StageUpdate {
   std::vector<std::vector<std::int64_t>> blocks_of_rank_;  ///< norm blocks each rank counts
   BubbleSlot collective_slot_{-1, BubbleClass::collective};
   BubbleSlot boundary_slot_{-1, BubbleClass::step_boundary};
-  BubbleSlot norm_slot_{-1, BubbleClass::step_boundary};  ///< of the wait for the global norm
   Nanoseconds my_bubbles_{};
   StepOutcome outcome_;
 };

@@ -85,9 +85,10 @@ class BubbleModel {
   const std::vector<int>& positions() const { return positions_; }
   BubbleClass why(int position) const { return slot(position).why(); }
   SlotStatistics statistics(int position) const { return slot(position).statistics(settings_); }
-  BubbleSale sale(int position, Nanoseconds elapsed) const { return slot(position).sale(elapsed, chunk_, settings_); }
-  /// How long the chunks are that want to run in these bubbles.
-  void set_chunk(Nanoseconds time) { chunk_ = std::max(time, kShortestChunk); }
+  /// `chunk`: how long the chunks are that want to run in it; zero where nothing is known of them.
+  BubbleSale sale(int position, Nanoseconds elapsed, Nanoseconds chunk) const {
+    return slot(position).sale(elapsed, std::max(chunk, kShortestChunk), settings_);
+  }
 
  private:
   std::size_t index(int position) const {
@@ -101,7 +102,6 @@ class BubbleModel {
   static constexpr Nanoseconds kShortestChunk{20'000};
 
   BubbleModelSettings settings_;
-  Nanoseconds chunk_{kShortestChunk};
   std::vector<int> slot_at_;    ///< position in the program -> index in slots_, -1 where there is no Bubble
   std::vector<int> positions_;  ///< ascending; parallel to slots_
   std::vector<BubbleSlotModel> slots_;

@@ -1,7 +1,7 @@
 // How far into a bubble of unknown length fill chunks may run. A worker stops at the end of the chunk in which the
 // input arrives, so each chunk risks an overrun: the rest of it after the arrival. A chunk is worth starting as long as
 // the overrun to be expected of it is a small share of its length; then all overruns together are at most that share of
-// the fill time, however the lengths scatter.
+// the fill time, however the lengths scatter, as far as chunks are as long as they are sold for.
 #pragma once
 
 #include <span>

@@ -81,23 +81,30 @@ GrantDecider::GrantDecider(StrategySettings settings, const BubbleModel& model)
 
 void GrantDecider::end_profile() {
   profiled_ = true;
+  if (settings_.strategy == FillStrategy::freeride) return fix_shortest_of_class();
+  for (const int position : model_.positions())
+    fixed_[static_cast<std::size_t>(position)] = model_.statistics(position).median;
+}
+
+/// A slot whose waits mostly end before the next poll is none of its bubbles.
+void GrantDecider::fix_shortest_of_class() {
+  const auto counts = [&](int position) { return model_.statistics(position).median >= kFreeRidePoll; };
   std::array<Nanoseconds, 5> shortest_of_class;
   shortest_of_class.fill(Nanoseconds::max());
   for (const int position : model_.positions()) {
     Nanoseconds& shortest = shortest_of_class[static_cast<std::size_t>(model_.why(position))];
-    shortest = std::min(shortest, model_.statistics(position).shortest);
+    if (counts(position)) shortest = std::min(shortest, model_.statistics(position).shortest);
   }
   for (const int position : model_.positions())
-    fixed_[static_cast<std::size_t>(position)] = settings_.strategy == FillStrategy::freeride
-                                                     ? shortest_of_class[static_cast<std::size_t>(model_.why(position))]
-                                                     : model_.statistics(position).median;
+    fixed_[static_cast<std::size_t>(position)] =
+        counts(position) ? shortest_of_class[static_cast<std::size_t>(model_.why(position))] : Nanoseconds{0};
 }
 
-BubbleSale GrantDecider::sale(int position, Nanoseconds elapsed) const {
+BubbleSale GrantDecider::sale(int position, Nanoseconds elapsed, Nanoseconds chunk) const {
   constexpr Nanoseconds kNever = Nanoseconds::max();
   if (traits_.gaps == InnerGaps::leave && model_.why(position) == BubbleClass::steady) return {0ns, kNever};
   if (traits_.fixed_after_profile) return {fixed_[static_cast<std::size_t>(position)], kNever};
-  return model_.sale(position, elapsed);
+  return model_.sale(position, elapsed, chunk);
 }
 
 PlanSettings GrantDecider::plan_settings() const {
@@ -105,7 +112,8 @@ PlanSettings GrantDecider::plan_settings() const {
   return {.guard = traits_.fixed_after_profile ? 0ns : guard_, .fill_fraction = pipefill ? settings_.fill_fraction : 1};
 }
 
-Grant GrantDecider::decide(int position, Nanoseconds begin, Nanoseconds now, Bytes free_memory) const {
+Grant GrantDecider::decide(int position, Nanoseconds begin, Nanoseconds now, Bytes free_memory,
+                           Nanoseconds chunk) const {
   Grant grant{
       .ask_again = Nanoseconds::max(), .memory = free_memory, .on_arrival = traits_.on_arrival, .rule = traits_.rule};
   if (!traits_.runs_jobs) return grant;
@@ -115,7 +123,7 @@ Grant GrantDecider::decide(int position, Nanoseconds begin, Nanoseconds now, Byt
     return grant;
   }
   if (!profiled_) return grant;
-  const BubbleSale offer = sale(position, now - begin);
+  const BubbleSale offer = sale(position, now - begin, chunk);
   grant.deadline = begin + usable({position, model_.why(position), offer.until, free_memory}, plan_settings());
   grant.not_before = rounded_up(now, traits_.poll);
   if (offer.ask_again < Nanoseconds::max()) grant.ask_again = begin + offer.ask_again;
@@ -127,7 +135,7 @@ BubbleCycle GrantDecider::cycle() const {
   BubbleCycle made;
   for (const int position : model_.positions()) {
     const SlotStatistics slot = model_.statistics(position);
-    const Nanoseconds length = traits_.fixed_after_profile ? sale(position, 0ns).until : slot.expected;
+    const Nanoseconds length = traits_.fixed_after_profile ? sale(position, 0ns, 0ns).until : slot.expected;
     made.push_back({position, model_.why(position), length, slot.free_memory});
   }
   return made;

@@ -75,15 +75,17 @@ class GrantDecider {
   /// `model` is the stage's; it must outlive this.
   GrantDecider(StrategySettings settings, const BubbleModel& model);
 
-  /// The profiling steps are over: what freeride (shortest bubble per class) and pipefill (median per slot) will sell
-  /// from now on is what the model has now. Nothing is sold before this call, by any gated strategy.
+  /// The profiling steps are over: what freeride (shortest bubble per class, of the slots that it can notice) and
+  /// pipefill (median per slot) will sell from now on is what the model has now. Nothing is sold before this call, by
+  /// any gated strategy.
   void end_profile();
   /// Of the adaptive strategy: left unused at the end of every bubble (GuardController::guard).
   void set_guard(Nanoseconds guard) { guard_ = guard; }
 
   /// A bubble began at `begin`, it is `now`, and the input is not there. Asked again at the grant's `ask_again`:
   /// adaptive sells more as long as it knows of longer bubbles. `free_memory`: beside the main job in this bubble.
-  Grant decide(int position, Nanoseconds begin, Nanoseconds now, Bytes free_memory) const;
+  /// `chunk`: time of the chunks that it is asked for; zero while they are not known.
+  Grant decide(int position, Nanoseconds begin, Nanoseconds now, Bytes free_memory, Nanoseconds chunk) const;
 
   /// The stage's cycle as this strategy sells it, for the planner: lengths before guard, memory as seen.
   BubbleCycle cycle() const;
@@ -92,8 +94,9 @@ class GrantDecider {
   const StrategyTraits& traits() const { return traits_; }
 
  private:
-  /// What is sold of a bubble that has lasted `elapsed`, before guard and fill fraction.
-  BubbleSale sale(int position, Nanoseconds elapsed) const;
+  void fix_shortest_of_class();
+  /// What is sold of a bubble that has lasted `elapsed` to chunks of that time, before guard and fill fraction.
+  BubbleSale sale(int position, Nanoseconds elapsed, Nanoseconds chunk) const;
 
   StrategySettings settings_;
   StrategyTraits traits_;

@@ -45,9 +45,10 @@ class Recording : public FillTest {
     for (const ChunkRecord& chunk : chunks) worker_.record(chunk);
     fill.end_step(Nanoseconds{1000});
   }
-  static ChunkRecord chunk(std::int64_t number, std::int64_t start, std::int64_t end, std::int64_t stopped = 0,
-                           ChunkOutcome outcome = ChunkOutcome::finished) {
+  ChunkRecord chunk(std::int64_t number, std::int64_t start, std::int64_t end, std::int64_t stopped = 0,
+                    ChunkOutcome outcome = ChunkOutcome::finished) {
     ChunkRecord record;
+    record.serial = crew_.members()[0]->serial;
     record.chunk = number, record.start_ns = start, record.end_ns = end, record.stopped_ns = stopped;
     record.cost_class = 3, record.outcome = outcome;
     return record;
@@ -100,6 +101,30 @@ TEST_F(Recording, AnInterruptedChunkFinishesNoCostClass) {
   BubbleFill fill(settings(), kProgram, crew_, trace());
   step(fill, 1, {{100, 200}, {300, 400}}, {chunk(0, 110, 150, 0, ChunkOutcome::interrupted)});
   EXPECT_EQ(parts(), (std::vector<Part>{{kFill, 0, 110, 150, -1}}));
+}
+
+TEST_F(Recording, TheProcessorTimeOfAProgramIsThatOfItsPartsInBubbles) {
+  BubbleFill fill(settings(), kProgram, crew_, trace());
+  // 200 long, half of it in bubbles, and busy for a quarter of it.
+  ChunkRecord program = chunk(0, 150, 350, 0, ChunkOutcome::interrupted);
+  program.program_cpu_ns = 50;
+  step(fill, 1, {{100, 200}, {300, 400}}, {program});
+  std::int64_t busy = 0;
+  for (const EventRow& row : recorded().event_rows) busy += std::max<std::int64_t>(row.granted_ns, 0);
+  EXPECT_EQ(busy, 12 + 12);
+}
+
+TEST_F(Recording, AChunkOfAJobThatWasTakenAwayIsStillThatJobs) {
+  BubbleFill fill(settings(), kProgram, crew_, trace());
+  ChunkRecord late = chunk(9, 110, 150);
+  crew_.release(7);
+  crew_.assign({.number = 8, .directory = job_directory("b", "chunks: 100"), .configuration = ""});
+  step(fill, 1, {{100, 200}, {300, 400}}, {late, chunk(0, 310, 350)});
+  EXPECT_EQ(crew_.find(8)->fill_time, Nanoseconds{40});
+  EXPECT_EQ(crew_.find(8)->lengths.size(), 1);
+  std::vector<std::int32_t> jobs;
+  for (const EventRow& row : recorded().event_rows) jobs.push_back(row.job);
+  EXPECT_EQ(jobs, (std::vector<std::int32_t>{7, 8}));
 }
 
 TEST_F(Recording, EventsSayWhichJobAndStep) {
@@ -290,6 +315,26 @@ TEST_F(Granting, AnUngatedStrategyRunsAllStepLongAndPausesBetween) {
   const std::int64_t chunks = done();
   std::this_thread::sleep_for(30ms);
   EXPECT_LE(done(), chunks + 1);
+}
+
+TEST_F(FillTest, AnUngatedJobStoppedInItsChunkRunsOnInTheNextFilledStep) {
+  SupervisorSettings of_process = worker(FillIsolation::process);
+  of_process.grace = 500us;  // far less than a chunk: it is stopped hard
+  FillCrew crew(of_process, make_null_log());
+  crew.assign({.number = 8, .directory = job_directory("job-8", "chunks: 100000, chunk_us: 60000")});
+  Supervisor& its = *crew.find(8)->worker;
+  ASSERT_TRUE(eventually([&] { return its.job().state == AssignedState::ready; }));
+  BubbleFillSettings s;
+  s.audit = {.first_step = 2, .block = 1, .audit = 0};
+  s.strategy.strategy = FillStrategy::naive;
+  BubbleFill fill(s, kProgram, crew, trace());
+  fill.begin_step(2);
+  ASSERT_TRUE(eventually([&] { return its.channel().chunk_began() > Nanoseconds{0}; }));
+  fill.pause_work();
+  EXPECT_EQ(its.hard_stops(), 1);
+  const std::int64_t before = its.job().done;
+  fill.begin_step(3);
+  EXPECT_TRUE(eventually([&] { return its.job().done > before; }));
 }
 
 }  // namespace

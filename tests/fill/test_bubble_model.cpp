@@ -35,18 +35,17 @@ TEST(BubbleModel, SlotsAreTheBubblesOfTheProgram) {
 TEST(BubbleModel, SellsNearlyAllAndOverrunsByAShareOfTheFillTime) {
   std::mt19937 random(1);
   BubbleModel model(kProgram);
-  model.set_chunk(300us);
   double sold = 0, overrun = 0, lengths = 0;
   for (int step = 0; step < 2000; ++step) {
     const Nanoseconds length = noisy(10'000, random, 0.05);
     // As a worker would use it: chunk after chunk, until told that there is nothing to sell or the input is there.
     Nanoseconds at{0};
-    for (BubbleSale sale = model.sale(0, at); at < length; sale = model.sale(0, at)) {
+    for (BubbleSale sale = model.sale(0, at, 300us); at < length; sale = model.sale(0, at, 300us)) {
       while (at < length && at + 300us <= sale.until) at += 300us;
       if (at < length) at = std::max(at, std::min(length, sale.ask_again));
       if (step >= 10 && at > length) overrun += to_milliseconds(at - length);
     }
-    const Nanoseconds sellable = model.sale(0, 0ns).until;
+    const Nanoseconds sellable = model.sale(0, 0ns, 300us).until;
     if (step >= 10) sold += to_milliseconds(std::min(sellable, length)), lengths += to_milliseconds(length);
     model.record(0, length, kFree);
   }
@@ -65,7 +64,7 @@ int steps_to_follow(double before_us, double after_us, unsigned seed) {
   for (int step = 1; step <= 40; ++step) {
     model.record(0, noisy(after_us, random), kFree);
     const SlotStatistics slot = model.statistics(0);
-    const bool near = std::abs(1e3 * to_milliseconds(model.sale(0, 0ns).until) / after_us - 1) < 0.1 &&
+    const bool near = std::abs(1e3 * to_milliseconds(model.sale(0, 0ns, 0ns).until) / after_us - 1) < 0.1 &&
                       std::abs(1e3 * to_milliseconds(slot.expected) / after_us - 1) < 0.1 &&
                       std::abs(1e3 * to_milliseconds(slot.median) / after_us - 1) < 0.1;
     if (!near) followed = step;
@@ -89,7 +88,7 @@ TEST(BubbleModel, SlowDriftIsFollowedOnTheWay) {
     double level = 10'000;
     for (int step = 0; step < 100; ++step, level *= step >= 40 ? rate : 1.0) {
       if (step >= 40) {
-        const double sold = 1e3 * to_milliseconds(model.sale(0, 0ns).until);
+        const double sold = 1e3 * to_milliseconds(model.sale(0, 0ns, 0ns).until);
         EXPECT_LT(sold, 1.2 * level) << "sold too long at step " << step;
         EXPECT_GT(sold, 0.6 * level) << "sold too short at step " << step;
       }
@@ -105,7 +104,7 @@ TEST(BubbleModel, AStragglersBubblesAreNotSold) {
     const Nanoseconds length = noisy(10'000, random);
     model.record(0, step % 10 == 9 ? 5 * length : length, kFree);
     if (step % 10 != 9) untouched.record(0, length, kFree);
-    EXPECT_LE(model.sale(0, 0ns).until, 11ms) << step;
+    EXPECT_LE(model.sale(0, 0ns, 0ns).until, 11ms) << step;
     if (step > 40) {
       EXPECT_LE(model.statistics(0).expected, 1.01 * untouched.statistics(0).expected) << step;
     }
@@ -114,23 +113,21 @@ TEST(BubbleModel, AStragglersBubblesAreNotSold) {
   EXPECT_EQ(model.statistics(0).trust, SlotTrust::stable);
   for (int step = 0; step < 40; ++step) model.record(0, step % 4 == 0 ? 50ms : noisy(10'000, random), kFree);
   EXPECT_EQ(model.statistics(0).trust, SlotTrust::unstable);
-  EXPECT_LE(model.sale(0, 0ns).until, 11ms);
+  EXPECT_LE(model.sale(0, 0ns, 0ns).until, 11ms);
 }
 
 TEST(BubbleModel, ABubbleThatGoesOnIsSoldByWhatLongerOnesLasted) {
   BubbleModel model(kProgram);
   for (int step = 0; step < 32; ++step) model.record(0, step % 2 == 0 ? 9ms : 11ms, kFree);
   EXPECT_EQ(model.statistics(0).trust, SlotTrust::stable);
-  model.set_chunk(1ms);
-  EXPECT_EQ(model.sale(0, 0ns).until, 9200us) << "every second one ends at 9 ms";
-  EXPECT_EQ(model.sale(0, 0ns).ask_again, 9200us);
-  EXPECT_EQ(model.sale(0, 8900us).until, 8900us) << "the chunk would have to cross 9 ms";
-  EXPECT_EQ(model.sale(0, 8900us).ask_again, 9ms);
-  EXPECT_EQ(model.sale(0, 9200us).until, 11ms) << "none of the last few was longer";
-  EXPECT_EQ(model.sale(0, 11ms).until, 13750us) << "it may well go on as long again as a quarter";
-  model.set_chunk(4ms);
-  EXPECT_EQ(model.sale(0, 11ms).until, 11ms) << "not as long as such a chunk";
-  EXPECT_EQ(model.sale(0, 11ms).ask_again, 20ms);
+  EXPECT_EQ(model.sale(0, 0ns, 1ms).until, 9200us) << "every second one ends at 9 ms";
+  EXPECT_EQ(model.sale(0, 0ns, 1ms).ask_again, 9200us);
+  EXPECT_EQ(model.sale(0, 8900us, 1ms).until, 8900us) << "the chunk would have to cross 9 ms";
+  EXPECT_EQ(model.sale(0, 8900us, 1ms).ask_again, 9ms);
+  EXPECT_EQ(model.sale(0, 9200us, 1ms).until, 11ms) << "none of the last few was longer";
+  EXPECT_EQ(model.sale(0, 11ms, 1ms).until, 13750us) << "it may well go on as long again as a quarter";
+  EXPECT_EQ(model.sale(0, 11ms, 4ms).until, 11ms) << "not as long as such a chunk";
+  EXPECT_EQ(model.sale(0, 11ms, 4ms).ask_again, 20ms);
 }
 
 TEST(BubbleModel, MemoryIsForgottenToo) {

@@ -27,8 +27,8 @@ struct Stage {
       for (int position = 0; position < 4; ++position) model.record(position, lengths[position] / divisor, kFree);
     }
   }
-  Grant at(int position, Nanoseconds elapsed = 0ms) const {
-    return decider.decide(position, 1000ms, 1000ms + elapsed, kFree);
+  Grant at(int position, Nanoseconds elapsed = 0ms, Nanoseconds chunk = 0ms) const {
+    return decider.decide(position, 1000ms, 1000ms + elapsed, kFree, chunk);
   }
 };
 
@@ -48,7 +48,7 @@ TEST(Strategy, NobodyGatedSellsBeforeTheProfileIsOver) {
   BubbleModel model(kProgram);
   for (int step = 0; step < 12; ++step) model.record(0, 30ms, kFree);
   for (const FillStrategy strategy : {FillStrategy::freeride, FillStrategy::pipefill, FillStrategy::adaptive})
-    EXPECT_EQ(GrantDecider({.strategy = strategy}, model).decide(0, 0ms, 0ms, kFree).gate, Gate::closed);
+    EXPECT_EQ(GrantDecider({.strategy = strategy}, model).decide(0, 0ms, 0ms, kFree, 0ms).gate, Gate::closed);
 }
 
 TEST(Strategy, FreeRideSellsTheShortestOfItsClassAtItsNextPoll) {
@@ -63,7 +63,12 @@ TEST(Strategy, FreeRideSellsTheShortestOfItsClassAtItsNextPoll) {
   EXPECT_EQ(grant.rule.pause_after, 5ms);
   EXPECT_TRUE(grant.rule.fits(9ms, 1030ms, grant.deadline));
   EXPECT_FALSE(grant.rule.fits(9ms, 1031ms, grant.deadline));
-  EXPECT_EQ(stage.at(1, 1ms).gate, Gate::closed) << "4 ms are over before the poll";
+  EXPECT_EQ(stage.at(1, 0ms).gate, Gate::closed) << "4 ms are over before the poll";
+  BubbleModel model(kProgram);
+  for (int step = 0; step < 12; ++step) model.record(2, 1ms, kFree), model.record(3, 70ms, kFree);
+  GrantDecider decider({.strategy = FillStrategy::freeride}, model);
+  decider.end_profile();
+  EXPECT_EQ(decider.decide(3, 1000ms, 1000ms, kFree, 0ms).deadline, 1070ms) << "one of its class is no bubble to it";
   stage.run(40, 2);
   EXPECT_EQ(stage.at(3).deadline, 1050ms) << "the profile is never looked at again";
 }
@@ -93,9 +98,8 @@ TEST(Strategy, AdaptiveFollowsGuardsAndUsesInnerGaps) {
   EXPECT_EQ(stage.at(3, 64ms).gate, Gate::until_deadline);
   EXPECT_EQ(stage.at(3).ask_again, 1070ms);
   EXPECT_EQ(stage.at(3, 75ms).deadline, 1092750us) << "longer than any known: a quarter more, for now";
-  stage.model.set_chunk(20ms);
-  EXPECT_EQ(stage.at(3, 75ms).gate, Gate::closed) << "too long a chunk for what may end at any time";
-  EXPECT_EQ(stage.at(3, 75ms).ask_again, 1100ms);
+  EXPECT_EQ(stage.at(3, 75ms, 20ms).gate, Gate::closed) << "too long a chunk for what may end at any time";
+  EXPECT_EQ(stage.at(3, 75ms, 20ms).ask_again, 1100ms);
   stage.run(5, 2);
   EXPECT_EQ(stage.at(3).deadline, 1034ms);
   const BubbleCycle cycle = stage.decider.cycle();
@@ -109,11 +113,11 @@ TEST(Strategy, AdaptiveSellsMoreOfABubbleThatGoesOn) {
   for (int step = 0; step < 32; ++step) model.record(3, step % 2 == 0 ? 50ms : 60ms, kFree);
   decider.end_profile();
   decider.set_guard(1ms);
-  const Grant grant = decider.decide(3, 1000ms, 1000ms, kFree);
+  const Grant grant = decider.decide(3, 1000ms, 1000ms, kFree, 0ms);
   EXPECT_EQ(grant.deadline, 1049004us) << "a fifth of a chunk over, in half of the bubbles";
   EXPECT_EQ(grant.ask_again, 1050004us);
-  EXPECT_EQ(decider.decide(3, 1000ms, 1049500us, kFree).gate, Gate::closed) << "it may well end now";
-  const Grant more = decider.decide(3, 1000ms, grant.ask_again, kFree);
+  EXPECT_EQ(decider.decide(3, 1000ms, 1049500us, kFree, 0ms).gate, Gate::closed) << "it may well end now";
+  const Grant more = decider.decide(3, 1000ms, grant.ask_again, kFree, 0ms);
   EXPECT_EQ(more.gate, Gate::until_deadline);
   EXPECT_EQ(more.deadline, 1059ms);
   EXPECT_EQ(more.ask_again, 1060ms);
