@@ -12,6 +12,7 @@
 #include "fill_jobs/kind.hpp"
 #include "storage/atomic_file.hpp"
 #include "worker/job_directory.hpp"
+#include "worker/job_parts.hpp"
 #include "worker/job_state.hpp"
 #include "worker/queue.hpp"
 
@@ -36,8 +37,22 @@ struct Row {
   std::string number, name, kind, owner, status, progress;
 };
 
+/// How a job stands now; of a divided one, what its parts have done together.
 JobState state_of(const std::string& directory) {
   JobState state = JobDirectory::open(directory).read_state();
+  if (state.shard == kDivided && state.status == JobStatus::running) {
+    state.chunks = state.done = 0;
+    for (std::int64_t shard = 0; shard < state.shards; ++shard) {
+      const std::string path = part_directory(directory, shard);
+      if (!fs::exists(path + "/state.json")) return JobDirectory::open(directory).read_state();  // joined just now
+      const JobState part = state_of(path);
+      state.chunks += part.chunks, state.done += part.done, state.failures += part.failures;
+      state.cpu_time += part.cpu_time, state.chunk_time += part.chunk_time;
+      state.threads = part.threads;
+      if (state.message.empty()) state.message = part.message;
+    }
+    return state;
+  }
   if (state.status == JobStatus::running) state.done = std::max(state.done, read_done(directory + "/state.bin"));
   return state;
 }
@@ -83,7 +98,8 @@ ExitCode show(const std::string& run, const std::string& job) {
     return ExitCode::finished;
   }
   const JobState state = state_of(directory);
-  fmt::print("{} ({}): {}\n", state.name, state.kind, status_name(state.status));
+  const std::string parts = state.shard == kDivided ? fmt::format(", in {} parts", state.shards) : "";
+  fmt::print("{} ({}): {}{}\n", state.name, state.kind, status_name(state.status), parts);
   if (!state.message.empty()) fmt::print("  last failure: {} ({} so far)\n", state.message, state.failures);
   fmt::print("  configuration {}, {} threads, {} of {} chunks done\n",
              state.configuration.empty() ? "not chosen yet" : state.configuration, state.threads, state.done,
