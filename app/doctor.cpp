@@ -21,6 +21,7 @@
 #include "device/cpu/cpu_device.hpp"
 #include "device/cuda/load.hpp"
 #include "version.hpp"
+#include "worker/job_group.hpp"
 
 namespace pipefill {
 namespace {
@@ -78,10 +79,11 @@ std::vector<Finding> look_at_containment() {
       {"pidfd", pidfd >= 0 ? "yes" : "no",
        pidfd >= 0 ? "" : "a dead fill worker is not noticed: needs Linux 5.3, and a container that allows pidfd_open"},
       {"idle class", idle ? "yes" : "no", idle ? "" : "fill work would compete with the main job"}};
-  const bool cgroup = ::access("/sys/fs/cgroup/pids/cgroup.procs", W_OK) == 0 ||
-                      ::access("/sys/fs/cgroup/cgroup.subtree_control", W_OK) == 0;
-  found.push_back(
-      {"pids cgroup", cgroup ? "may be made" : "may not be made: processes of fill jobs are counted instead"});
+  for (const char* controller : {"pids", "memory"})
+    found.push_back({fmt::format("{} cgroup", controller), JobGroup::may_be_made(controller)
+                                                               ? "may be made"
+                                                               : "may not be made: the processes of a fill job are "
+                                                                 "looked at twenty times a second instead"});
   return found;
 }
 
@@ -112,7 +114,11 @@ nlohmann::json to_json(const std::vector<Finding>& findings) {
   return all;
 }
 
-ExitCode examine(bool json) {
+struct DoctorOptions {
+  bool json = false;
+};
+
+ExitCode examine(const DoctorOptions& options) {
   std::vector<Finding> findings{{"host", host_name()},
                                 look_at_cores(),
                                 look_at_memory(),
@@ -123,7 +129,7 @@ ExitCode examine(bool json) {
   };
   add(look_at_containment());
   add(look_at_cuda(look_for_cuda()));
-  if (json) {
+  if (options.json) {
     fmt::print("{}\n", nlohmann::json{{"version", program_version()}, {"findings", to_json(findings)}}.dump(2));
     return ExitCode::finished;
   }
@@ -139,10 +145,10 @@ ExitCode examine(bool json) {
 
 void add_doctor_command(CLI::App& app, Command& chosen) {
   CLI::App* command = app.add_subcommand("doctor", "what this machine has of what a run needs");
-  auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "the same for programs");
+  auto options = std::make_shared<DoctorOptions>();
+  command->add_flag("--json", options->json, "the same for programs");
   command->footer("Run it where the ranks will run: mpirun -n 1 pipefill doctor, srun pipefill doctor.");
-  command->callback([json, &chosen] { chosen = [json] { return examine(*json); }; });
+  command->callback([options, &chosen] { chosen = [options] { return examine(*options); }; });
 }
 
 }  // namespace pipefill

@@ -1,14 +1,11 @@
 #include "worker/limits.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <condition_variable>
-#include <filesystem>
 #include <fstream>
 #include <mutex>
 #include <optional>
@@ -20,47 +17,6 @@
 
 namespace pipefill {
 namespace {
-
-std::string first_line(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
-bool write_line(const std::string& path, const std::string& text) {
-  const int file = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
-  if (file < 0) return false;
-  const bool written = ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  ::close(file);
-  return written;
-}
-
-/// Directory of the cgroup that counts this process, v2 or v1; empty when there is none.
-std::string pids_cgroup() {
-  std::ifstream groups("/proc/self/cgroup");
-  std::string unified;
-  for (std::string line; std::getline(groups, line);) {  // "4:pids:/path" or "0::/path"
-    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1), path = line.substr(second + 1);
-    if (controllers == "pids") return "/sys/fs/cgroup/pids" + path;
-    if (controllers.empty()) unified = "/sys/fs/cgroup" + path;
-  }
-  const bool delegated =
-      !unified.empty() && first_line(unified + "/cgroup.subtree_control").find("pids") != std::string::npos;
-  return delegated ? unified : "";
-}
-
-std::string group_name(int worker_pid) { return fmt::format("pipefill-fill-{}", worker_pid); }
-
-std::int64_t threads_of_this_process() {
-  std::int64_t count = 0;
-  std::error_code error;
-  for (std::filesystem::directory_iterator at("/proc/self/task", error), end; !error && at != end; at.increment(error))
-    ++count;
-  return count;
-}
 
 Bytes address_space() {
   std::ifstream statm("/proc/self/statm");
@@ -103,31 +59,6 @@ ProcessLimits::ProcessLimits(const FillLimits& limits, Bytes state) : saved_(std
 
 ProcessLimits::~ProcessLimits() {
   for (const auto& [which, limit] : saved_->limits) ::setrlimit(static_cast<__rlimit_resource_t>(which), &limit);
-}
-
-PidsGroup::PidsGroup(std::int64_t processes) {
-  if (processes == 0) return;
-  parent_ = pids_cgroup();
-  if (parent_.empty()) return;
-  const std::string path = parent_ + "/" + group_name(::getpid());
-  if (::mkdir(path.c_str(), 0755) != 0) return;
-  const std::int64_t most = processes + threads_of_this_process() + 1;  // the watching thread
-  if (write_line(path + "/pids.max", fmt::format("{}\n", most)) &&
-      write_line(path + "/cgroup.procs", fmt::format("{}\n", ::getpid())))
-    path_ = path;
-  else
-    ::rmdir(path.c_str());
-}
-
-PidsGroup::~PidsGroup() {
-  if (path_.empty()) return;
-  write_line(parent_ + "/cgroup.procs", fmt::format("{}\n", ::getpid()));
-  ::rmdir(path_.c_str());
-}
-
-void PidsGroup::remove_of(int worker_pid) {
-  const std::string parent = pids_cgroup();
-  if (!parent.empty()) ::rmdir((parent + "/" + group_name(worker_pid)).c_str());
 }
 
 class LimitWatch::Impl {

@@ -1,6 +1,6 @@
-// What keeps a job within its limits, inside the worker process: rlimits while the job is loaded, the pids cgroup where
-// this process may make one, and a thread that looks at output, disk and children and ends the worker when they grow
-// over the limits. All of it runs in the worker's idle class and costs the rank nothing.
+// What keeps a job within its limits, inside the worker process: rlimits while the job is loaded, and a thread that
+// looks at output, disk and children and ends the worker when they grow over the limits; a cgroup besides, where it may
+// make one (worker/job_group.hpp). All of it runs in the worker's idle class and costs the rank nothing.
 #pragma once
 
 #include <functional>
@@ -23,22 +23,6 @@ class ProcessLimits {
  private:
   struct Saved;
   std::unique_ptr<Saved> saved_;
-};
-
-/// This process and what it starts in a pids cgroup of their own, left and removed at the end. Without the right to
-/// make one, `active()` is false and LimitWatch counts instead.
-class PidsGroup {
- public:
-  explicit PidsGroup(std::int64_t processes);
-  ~PidsGroup();
-  PidsGroup(const PidsGroup&) = delete;
-  PidsGroup& operator=(const PidsGroup&) = delete;
-  bool active() const { return !path_.empty(); }
-  /// Removes the group that a killed worker left.
-  static void remove_of(int worker_pid);
-
- private:
-  std::string parent_, path_;
 };
 
 /// Looks every 50 ms, from a thread. `violated` is called once, on that thread, with what is over which limit.

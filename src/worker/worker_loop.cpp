@@ -19,6 +19,7 @@
 #include "fill_jobs/command.hpp"
 #include "fill_jobs/process_tree.hpp"
 #include "worker/chunk_times.hpp"
+#include "worker/job_group.hpp"
 #include "worker/job_run.hpp"
 #include "worker/limits.hpp"
 
@@ -78,7 +79,7 @@ class WorkerLoop {
   /// One job and all that surrounds it; taken apart in reverse order.
   struct Loaded {
     std::optional<OutputFiles> output;
-    std::optional<PidsGroup> pids;
+    std::optional<JobGroup> group;
     std::optional<ProcessLimits> limits;
     std::optional<JobRun> run;
     std::optional<LimitWatch> watch;
@@ -172,7 +173,7 @@ void WorkerLoop::assign(const WorkerChannel::Posted& posted) {
       throw DeckError("a command runs in a process of its own only; set fill.isolation: process");
     if (process) {
       loaded_->output.emplace(directory, spec.limits.output);
-      loaded_->pids.emplace(spec.limits.processes);
+      loaded_->group.emplace(spec.limits);
       loaded_->limits.emplace(spec.limits, Bytes{0});
       loaded_->watch.emplace(directory, spec.limits, [this](const std::string& over) {
         report(JobPhase::failed, over);
@@ -344,8 +345,10 @@ bool WorkerLoop::guarded(Body body) {
 }
 
 void WorkerLoop::end_badly(JobPhase phase, const std::string& message) {
+  // Of several processes the kernel may have ended another one than this.
+  const bool starved = loaded_ && loaded_->group && loaded_->group->killed_for_memory() > 0;
   unload(JobStatus::submitted);
-  report(phase, message);
+  report(phase, starved ? message + " (limits.memory: the kernel ended a process, its cgroup had none left)" : message);
 }
 
 void WorkerLoop::report(JobPhase phase, const std::string& message) {

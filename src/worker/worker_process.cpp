@@ -19,13 +19,11 @@
 
 #include "base/error.hpp"
 #include "fill_jobs/program.hpp"
-#include "worker/limits.hpp"
+#include "worker/job_group.hpp"
 
 namespace pipefill {
 namespace {
 
-constexpr int kChannelNumber = 3;
-constexpr int kDoorbellNumber = 4;
 constexpr int kFirstOther = 5;
 
 void check_spawn(int error, const char* what) {
@@ -139,7 +137,9 @@ std::string WorkerProcess::reap() {
   while (::waitid(P_PID, static_cast<id_t>(pid()), &info, WEXITED) != 0 && errno == EINTR) {
   }
   kill_orphans();
-  PidsGroup::remove_of(pid());
+  const bool starved = JobGroup::killed_for_memory(pid()) > 0;
+  JobGroup::remove_of(pid());
+  if (starved) return "was killed by the kernel: limits.memory, its cgroup had none left";
   if (info.si_code == CLD_EXITED) return fmt::format("ended with exit code {}", info.si_status);
   return fmt::format("was killed by signal {} ({})", info.si_status, ::strsignal(info.si_status));
 }
