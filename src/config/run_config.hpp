@@ -93,7 +93,7 @@ struct FillSection {
   double audit = 0.1;         ///< share of the steps that run unfilled for comparison
   std::int64_t block = 10;    ///< steps
   FillIsolation isolation = FillIsolation::process;
-  int most_jobs = 4;  ///< that share a stage
+  int most_jobs = static_cast<int>(kMostSharing);  ///< that share a stage
   FillPolicy policy = FillPolicy::sjf;
   double weight_waiting = 0, weight_shortness = 1, weight_makespan = 0, weight_fairness = 0;
   Nanoseconds ageing{600'000'000'000};

@@ -46,7 +46,8 @@ struct Event {
   std::int32_t step = -1;
   std::int16_t model_chunk = -1;
   std::int16_t microbatch = -1;
-  std::int32_t slot = -1;  ///< bubbles: position of the Bubble in the stage's program
+  std::int32_t slot =
+      -1;  ///< bubbles: position of the Bubble, or of the OptimizerStep that waits, in the stage's program
   std::int32_t job = -1;
   std::int32_t fill_chunk = -1;
   std::int16_t cost_class = -1;  ///< fill work: of the chunk that this event finished; -1: it goes on in a later one

@@ -106,7 +106,7 @@ WorkerChannel WorkerChannel::share() const {
 }
 
 WorkerChannel::WorkerChannel(WorkerChannel&& other) noexcept
-    : memory_(std::move(other.memory_)), block_(std::exchange(other.block_, nullptr)) {}
+    : memory_(std::move(other.memory_)), block_(std::exchange(other.block_, nullptr)), doorbell_(other.doorbell_) {}
 
 WorkerChannel::~WorkerChannel() {
   if (block_ != nullptr) ::munmap(block_, sizeof(ChannelBlock));

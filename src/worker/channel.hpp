@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/units.hpp"
+#include "comm/doorbells.hpp"
 #include "fill/strategy.hpp"
 #include "storage/atomic_file.hpp"
 #include "worker/futex.hpp"
@@ -132,7 +133,8 @@ class WorkerChannel {
   /// Of a parked worker; none: not known, it has to be woken to say.
   std::optional<NextChunk> next_chunk() const;
 
-  /// The word that changes at every chunk end, parking and answer; take it before looking, then sleep on it.
+  /// The word that changes at every parking, answer and chunk end that the rank wants to know of; take it before
+  /// looking, then sleep on it.
   std::uint32_t ticket() const;
   FutexWake wait_news(std::uint32_t ticket, Nanoseconds timeout) const;
   /// Wakes the rank's thread from another thread of the rank (the worker died). Any thread.
@@ -152,7 +154,7 @@ class WorkerChannel {
   // ---- worker's side (one thread, unless said otherwise) ----
 
   /// The word that others raise when they send the rank something; it outlives this. Null: there is none.
-  void set_doorbell(const std::atomic<std::uint32_t>* doorbell) { doorbell_ = doorbell; }
+  void set_doorbell(const Doorbell* doorbell) { doorbell_ = doorbell; }
   void set_phase(WorkerPhase phase);  ///< wakes the rank, unless it is `running`, which the rank need not know
   /// The command that waits to be served, if any.
   struct Posted {
@@ -181,7 +183,7 @@ class WorkerChannel {
   WorkerChannel(FileDescriptor memory, ChannelBlock* block) : memory_(std::move(memory)), block_(block) {}
   FileDescriptor memory_;
   ChannelBlock* block_;
-  const std::atomic<std::uint32_t>* doorbell_ = nullptr;
+  const Doorbell* doorbell_ = nullptr;
 };
 
 /// Copies text into a fixed array, cut and ended by a zero byte.

@@ -103,7 +103,8 @@ class Supervisor {
   bool wants_grant() const;
   /// Lets the worker run until `deadline` (CLOCK_MONOTONIC) within `memory`. Undoes a hard stop.
   std::uint64_t grant(Nanoseconds deadline, Bytes memory);
-  /// Sleeps until a chunk ends, the worker parks or dies, or for `timeout`. What the executor's Pause calls.
+  /// Sleeps until a chunk ends that is told (set_heard), the worker parks or dies, or for `timeout`. What the
+  /// executor's Pause calls.
   FutexWake wait_news(Nanoseconds timeout);
   /// See WorkerChannel::set_heard; before wait_news.
   void set_heard(std::optional<std::uint32_t> heard);

@@ -17,6 +17,7 @@
 #include "comm/doorbells.hpp"
 #include "worker/channel.hpp"
 #include "worker/worker_loop.hpp"
+#include "worker/worker_process.hpp"
 
 namespace pipefill {
 namespace {
@@ -65,7 +66,7 @@ int worker_main(int argc, char** argv, FindKind find_kind) {
     ::fcntl(memory.get(), F_SETFD, FD_CLOEXEC);
     WorkerChannel channel = WorkerChannel::attach(std::move(memory));
     const std::int64_t offset = std::atoll(argv[5]);
-    if (offset >= 0) channel.set_doorbell(map_doorbell(FileDescriptor(std::atoi(argv[2]) + 1), offset));
+    if (offset >= 0) channel.set_doorbell(map_doorbell(FileDescriptor(kDoorbellNumber), offset));
     WorkerLoopOptions options;
     options.threads = std::max(1, std::atoi(argv[4]));
     options.find_kind = find_kind;

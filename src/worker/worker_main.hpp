@@ -7,7 +7,7 @@
 namespace pipefill {
 
 /// `pipefill fill-worker DESCRIPTOR PARENT THREADS OFFSET`, a hidden command: argv as main got it. Descriptor of the
-/// channel, process id of the rank, threads for jobs, place of the rank's doorbell in the memory behind DESCRIPTOR + 1
+/// channel, process id of the rank, threads for jobs, place of the rank's doorbell in the memory behind kDoorbellNumber
 /// (-1: there is none). Returns the exit code. Never calls MPI.
 int worker_main(int argc, char** argv, FindKind find_kind = pipefill::find_kind);
 

@@ -14,7 +14,11 @@ namespace pipefill {
 /// idle: runs only when nobody else wants the core (0.3 % of it beside a busy thread). normal: for comparison.
 enum class WorkerPriority { idle, normal };
 
-/// The memory a worker shares with its rank.
+/// Where a worker finds the memory it shares with its rank.
+inline constexpr int kChannelNumber = 3;
+inline constexpr int kDoorbellNumber = 4;
+
+/// That memory.
 struct WorkerMemory {
   int channel = -1;
   DoorbellPlace doorbell{};

@@ -14,8 +14,8 @@
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "base/temporary_directory.hpp"
 #include "counting_kind.hpp"
-#include "tests/support/temporary_directory.hpp"
 #include "worker/job_directory.hpp"
 #include "worker/supervisor.hpp"
 #include "worker/worker_main.hpp"
@@ -46,7 +46,7 @@ void bind_to_one_core() {
 
 void measure(int grants, WorkerPriority priority) {
   bind_to_one_core();
-  const pipefill::testing::TemporaryDirectory directory;
+  const pipefill::TemporaryDirectory directory;
   JobState state;
   state.name = "bench";
   state.kind = "counting";

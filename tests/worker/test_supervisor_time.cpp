@@ -1,4 +1,11 @@
 // A worker under its supervisor: what takes longer than it should, outside of chunks and in them.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "comm/doorbells.hpp"
+#include "storage/atomic_file.hpp"
 #include "worker_fixture.hpp"
 
 namespace pipefill::testing {
@@ -42,6 +49,45 @@ TEST_P(EveryHangWithoutAChunk, IsKilledRetriedAndQuarantined) {
 }
 INSTANTIATE_TEST_SUITE_P(Faults, EveryHangWithoutAChunk, ::testing::Values("create_hang", "restore_hang"),
                          [](const auto& fault) { return std::string(fault.param); });
+
+TEST_F(WorkerTest, AProcessLooksAtTheDoorbellOfItsRank) {
+  const FileDescriptor memory(::memfd_create("bell", MFD_CLOEXEC));
+  ASSERT_EQ(::ftruncate(memory.get(), 4096), 0);
+  constexpr std::int64_t kOffset = 64;
+  void* const mapped = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
+  ASSERT_NE(mapped, MAP_FAILED);
+  auto& bell = *reinterpret_cast<Doorbell*>(static_cast<char*>(mapped) + kOffset);
+  SupervisorSettings s = settings();
+  s.doorbell = {memory.get(), kOffset, &bell};
+  Supervisor supervisor(s, make_null_log());
+  supervisor.assign(make_job("a", "counting", "{chunks: 1000000, chunk_us: 200}"), "");
+  bubbles(supervisor, [&] { return supervisor.job().done > 20; });
+  // How often the rank is woken in a bubble of 40 ms, when it has heard so many rings.
+  const auto woken = [&](std::uint32_t heard) {
+    int times = 0;
+    const Nanoseconds end = now() + 40ms;
+    supervisor.grant(kNoDeadline, Bytes{1 << 30});
+    while (now() < end) {
+      supervisor.set_heard(heard);
+      times += supervisor.wait_news(end - now()) == FutexWake::changed ? 1 : 0;
+    }
+    supervisor.stop();
+    return times;
+  };
+  bell = 7;
+  int all = 0;  // of three bubbles: somebody else may want the core
+  for (int i = 0; i < 3; ++i) all = std::max(all, woken(6));
+  EXPECT_GT(all, 10) << "one ring was not heard: every chunk's end is told";
+  const auto once_in_five = [&](auto&& holds) {
+    for (int i = 0; i < 5; ++i)
+      if (holds()) return true;
+    return false;
+  };
+  EXPECT_TRUE(once_in_five([&] { return woken(7) < all / 3; })) << "nothing came: no chunk's end is told";
+  bell = 8;
+  EXPECT_TRUE(once_in_five([&] { return woken(7) > all / 2; }));
+  ::munmap(mapped, 4096);
+}
 
 /// Bubbles with a deadline, in which chunks begin that are thought to fit.
 void deadline_bubbles(Supervisor& supervisor, const std::function<bool()>& over) {

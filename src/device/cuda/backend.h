@@ -20,7 +20,6 @@ typedef struct {
   int32_t compute_major, compute_minor;
   int32_t multiprocessors;
   int64_t memory_bytes;
-  int32_t peers; /* bit i: can address the memory of device i (of the first 31) */
 } pipefill_cuda_device;
 
 typedef struct {

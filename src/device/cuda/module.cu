@@ -52,11 +52,6 @@ std::int32_t devices(pipefill_cuda_device* out, std::int32_t room, char* error, 
     device.compute_major = properties.major, device.compute_minor = properties.minor;
     device.multiprocessors = properties.multiProcessorCount;
     device.memory_bytes = static_cast<std::int64_t>(properties.totalGlobalMem);
-    for (int peer = 0; peer < std::min(count, 31); ++peer) {
-      int reaches = 0;
-      if (peer != i && cudaDeviceCanAccessPeer(&reaches, i, peer) == cudaSuccess && reaches != 0)
-        device.peers |= std::int32_t{1} << peer;
-    }
   }
   return count;
 }
