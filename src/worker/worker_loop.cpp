@@ -175,7 +175,10 @@ void WorkerLoop::assign(const WorkerChannel::Posted& posted) {
       loaded_->output.emplace(directory, spec.limits.output);
       loaded_->group.emplace(spec.limits);
       loaded_->limits.emplace(spec.limits, Bytes{0});
-      loaded_->watch.emplace(directory, spec.limits, [this](const std::string& over) {
+      FillLimits watched = spec.limits;
+      // The kernel counts better: a child that has just been forked shares its memory with its parent.
+      if (loaded_->group->counts_memory()) watched.memory = Bytes{0};
+      loaded_->watch.emplace(directory, watched, [this](const std::string& over) {
         report(JobPhase::failed, over);
         kill_descendants(::getpid());
         ::_exit(1);
