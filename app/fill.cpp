@@ -41,11 +41,15 @@ struct Row {
 JobState state_of(const std::string& directory) {
   JobState state = JobDirectory::open(directory).read_state();
   if (state.shard == kDivided && state.status == JobStatus::running) {
-    state.chunks = state.done = 0;
+    state.chunks = state.done = state.failures = 0;
+    state.cpu_time = state.chunk_time = Nanoseconds{0};
     for (std::int64_t shard = 0; shard < state.shards; ++shard) {
-      const std::string path = part_directory(directory, shard);
-      if (!fs::exists(path + "/state.json")) return JobDirectory::open(directory).read_state();  // joined just now
-      const JobState part = state_of(path);
+      JobState part;
+      try {
+        part = state_of(part_directory(directory, shard));
+      } catch (const FileError&) {
+        return JobDirectory::open(directory).read_state();  // joined just now
+      }
       state.chunks += part.chunks, state.done += part.done, state.failures += part.failures;
       state.cpu_time += part.cpu_time, state.chunk_time += part.chunk_time;
       state.threads = part.threads;

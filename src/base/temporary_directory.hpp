@@ -16,7 +16,9 @@ class TemporaryDirectory {
  public:
   /// FileError (73) where none can be made.
   TemporaryDirectory() {
-    std::string name = (std::filesystem::temp_directory_path() / "pipefill-XXXXXX").string();
+    std::error_code error;
+    std::string name = (std::filesystem::temp_directory_path(error) / "pipefill-XXXXXX").string();
+    if (error) throw FileError(ExitCode::cannot_create, "TMPDIR", "is no directory: " + error.message());
     if (::mkdtemp(name.data()) == nullptr)
       throw FileError(ExitCode::cannot_create, name, std::string("cannot make directory: ") + std::strerror(errno));
     path_ = name;

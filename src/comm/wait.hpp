@@ -18,8 +18,8 @@ class LivenessBoard;
 /// from 5 us backing off to 100 us, timer slack 1 ns (without it a sleep lasts 55 us at the least).
 enum class WaitMethod : std::uint8_t { spin, yield, sleep };
 
-/// How the time between two tests is spent. One object serves one thread. A pause that sleeps until a fill worker ends
-/// a chunk is one more implementation of this.
+/// How the time between two tests is spent. One object serves one thread. A pause that fills the bubble is one more
+/// implementation of this.
 class Pause {
  public:
   virtual ~Pause() = default;

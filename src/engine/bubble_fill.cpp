@@ -75,12 +75,14 @@ void BubbleFill::ask() {
   Grant longest;
   next_question_ = kNever;
   for (const auto& member : crew_.members()) {
+    member->deadline = Nanoseconds{0};
+    if (!member->worker->wants_grant()) continue;
     const Grant offer = decider_.decide(position_, bubble_begin_, time, free_memory_, member->usual_chunk());
     next_question_ = std::min(next_question_, offer.ask_again);
-    const bool open = offer.gate != Gate::closed;
-    member->deadline = open ? offer.deadline : Nanoseconds{0};
-    member->offered |= open;
-    if (open && member->worker->wants_grant() && offer.deadline > longest.deadline) longest = offer;
+    if (offer.gate == Gate::closed) continue;
+    member->offered = true;
+    member->deadline = offer.deadline;
+    if (offer.deadline > longest.deadline) longest = offer;
   }
   if (longest.gate == Gate::closed) return;
   if (longest.not_before <= time)
@@ -99,7 +101,7 @@ void BubbleFill::grant(const Grant& offer) {
 void BubbleFill::pause() {
   if (open_ && crew_.busy()) {
     crew_.set_heard(may_sleep_over());
-    const Nanoseconds left = grant_.deadline - now();
+    const Nanoseconds left = crew_.deadline() - now();
     crew_.wait_news(left > Nanoseconds{0} ? left + kLatePoll : kLatePoll);
     return;
   }
@@ -132,7 +134,6 @@ Nanoseconds BubbleFill::record(int position, Nanoseconds begin, Nanoseconds arri
   model_.record(position, arrival - begin, free_memory);
   bubbles_.push_back({position, begin, arrival, filled_});
   if (filled_) bubble_time_ += arrival - begin;
-  longest_ = std::max(longest_, arrival - begin);
   return std::exchange(sold_, Nanoseconds{0});
 }
 
@@ -141,10 +142,14 @@ GuardMove BubbleFill::end_step(Nanoseconds time) {
   if (!profiled_) return GuardMove::none;
   const std::optional<SlowdownMeter::Pair> pair =
       meter_.step(step_, time, filled_ ? StepMode::filled : StepMode::unfilled);
-  if (!pair || step_ < first_filled_) return GuardMove::none;
-  const auto sold = static_cast<int>(std::ranges::count_if(
-      decider_.cycle(), [](const BubbleBudget& bubble) { return bubble.length > Nanoseconds{0}; }));
-  const GuardMove move = guard_.pair(*pair, std::max(1, sold), std::exchange(longest_, Nanoseconds{0}));
+  if (!pair || step_ < first_filled_ || !traits().guarded) return GuardMove::none;
+  int sold = 0;
+  Nanoseconds longest{0};
+  for (const BubbleBudget& bubble : decider_.cycle()) {
+    sold += bubble.length > Nanoseconds{0} ? 1 : 0;
+    longest = std::max(longest, bubble.length);
+  }
+  const GuardMove move = guard_.pair(*pair, std::max(1, sold), longest);
   decider_.set_guard(guard_.guard());
   return move;
 }

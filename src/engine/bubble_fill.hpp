@@ -72,6 +72,8 @@ class BubbleFill final : private Pause {
   BlockSchedule::Step audit(std::int64_t step) const { return blocks_.at(step); }
   bool step_is_filled() const { return filled_; }
   FillFigures figures() const;
+  /// What made the guard rise last.
+  const GuardController::Cause& cause() const { return guard_.cause(); }
   /// The stage's cycle as it is sold now, for the scheduler.
   BubbleCycle cycle() const { return decider_.cycle(); }
   PlanSettings plan_settings() const { return decider_.plan_settings(); }
@@ -127,7 +129,7 @@ class BubbleFill final : private Pause {
   std::vector<Bubble> bubbles_;  ///< of this step and, in front of them, the last one
   std::size_t bubbles_of_last_step_ = 0;
   std::vector<ChunkRecord> chunks_;  ///< drained; reused
-  Nanoseconds bubble_time_{}, chunk_time_{}, longest_{};
+  Nanoseconds bubble_time_{}, chunk_time_{};
 };
 
 }  // namespace pipefill

@@ -69,8 +69,13 @@ void FillCrew::grant(Bytes memory) {
   memory_ = memory;
   for (const auto& member : members_) memory_ -= member->resident;
   asked_.clear();
-  // A chunk that still runs goes first, whose ever it is: two at once would share the core.
-  if (current_ != nullptr && !current_->worker->parked() && current_->stops == 0 && current_->worker->wants_grant()) {
+  current_ = nullptr;
+  // A chunk that still runs, for nothing stops a thread, goes first, whose ever it is: two would share the core.
+  for (const auto& member : members_) {
+    const Supervisor& worker = *member->worker;
+    const bool runs = !worker.parked() && member->stops == 0 && worker.channel().phase() == WorkerPhase::running;
+    if (!runs || !worker.wants_grant() || member->deadline <= now()) continue;
+    current_ = member.get();
     asked_.push_back(current_);
     current_->worker->grant(current_->deadline, memory_);
     return;
@@ -122,10 +127,7 @@ bool FillCrew::hand_on() {
 
 void FillCrew::wait_news(Nanoseconds timeout) { current_->worker->wait_news(timeout); }
 
-bool FillCrew::busy() {
-  if (current_ == nullptr) return false;
-  return !current_->worker->parked() || hand_on();
-}
+bool FillCrew::busy() { return !parked() || hand_on(); }
 
 void FillCrew::stop() {
   if (current_ == nullptr) return;

@@ -62,7 +62,7 @@ class FillCrew {
   void release(std::int32_t number);
   bool has_jobs() const { return jobs_ > 0; }
   std::size_t jobs() const { return jobs_; }
-  /// Those with a job, in the order in which they came.
+  /// Those with a job, in the order in which they came, then those without.
   const std::vector<std::unique_ptr<CrewMember>>& members() const { return members_; }
   CrewMember* find(std::int32_t number);
 
@@ -79,6 +79,8 @@ class FillCrew {
   void grant_only(CrewMember& member);
   /// Sleeps until the one that runs has news, or for `timeout`.
   void wait_news(Nanoseconds timeout);
+  /// Of the one that runs.
+  Nanoseconds deadline() const { return current_->deadline; }
   /// See WorkerChannel::set_heard; of the one that runs.
   void set_heard(std::optional<std::uint32_t> heard) { current_->worker->set_heard(heard); }
   /// True while somebody uses the grant. Hands it on when the one that had it has parked.
@@ -102,7 +104,7 @@ class FillCrew {
   std::vector<std::unique_ptr<CrewMember>> members_;  ///< with a job in the order of their coming, then without
   std::size_t jobs_ = 0;
 
-  CrewMember* current_ = nullptr;   ///< has the grant, or had it last
+  CrewMember* current_ = nullptr;   ///< has the grant, or had it last; null: nobody can use it
   std::vector<CrewMember*> asked_;  ///< had this grant already
   Bytes memory_{};
 };

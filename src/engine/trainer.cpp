@@ -220,11 +220,11 @@ void Trainer::report_fill(StepReport& report) const {
 }
 
 void Trainer::report_suspension() const {
-  const SlowdownEstimate seen = services_.fill->figures().slowdown;
+  const GuardController::Cause& seen = services_.fill->cause();
   services_.log->warn(
-      "step {}: steps with fill work were too much slower than those without ({:+.1f} %, {:+.1f} .. {:+.1f} %, in {} "
-      "pairs of this run): this rank's bubbles are not filled for a while, then tried again",
-      state_.step, 100 * seen.median, 100 * seen.low, 100 * seen.high, seen.pairs);
+      "step {}: steps with fill work took at least {:.1f} % more time than those without in the last {} pairs of them: "
+      "this rank's bubbles are not filled for a while, then tried again",
+      state_.step, 100 * seen.slowdown, seen.pairs);
 }
 
 void Trainer::write_status_now_and_then(bool now_please) {

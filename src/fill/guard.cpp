@@ -12,7 +12,8 @@ constexpr std::size_t kCalm = 64;
 constexpr std::size_t kDecide = 32;
 constexpr std::size_t kAlarm = 3;
 constexpr std::size_t kKnownNoise = 8;
-constexpr std::int64_t kMostPatience = 4096;
+constexpr int kSuspended = 2;  // times the longest bubble: also when they become somewhat longer
+constexpr std::int64_t kMostPatience = 512;
 
 void push(std::vector<double>& last, double value, std::size_t most) {
   if (last.size() == most) last.erase(last.begin());
@@ -34,6 +35,7 @@ GuardMove GuardController::pair(const SlowdownMeter::Pair& pair, int bubbles, Na
   if (!recent_.empty()) push(changes_, std::abs(pair.slowdown - recent_.back()), kCalm);
   push(recent_, pair.slowdown, kWindow);
   ++calm_;
+  if (suspended()) return calm_ >= patience_ ? lower() : GuardMove::none;  // whatever is seen now is not fill work
   const double limit = settings_.max_slowdown;
   const std::size_t pairs = recent_.size();
   const SlowdownEstimate now = estimate();
@@ -46,14 +48,13 @@ GuardMove GuardController::pair(const SlowdownMeter::Pair& pair, int bubbles, Na
     if (least > 2 * (limit + noise())) return raise(least - noise(), pair.unfilled_step, bubbles);
   }
   const bool calm = pairs >= kCalm && now.high <= limit && now.median < limit / 4;
-  const bool unsaid = pairs == kWindow && now.low < 0 && now.median < limit / 4;
-  const bool retry = suspended() && calm_ >= patience_;
-  return calm || unsaid || retry ? lower() : GuardMove::none;
+  const bool lost_in_noise = pairs == kWindow && now.low < 0 && now.median < limit / 4;
+  return calm || lost_in_noise ? lower() : GuardMove::none;
 }
 
 GuardMove GuardController::raise(double slowdown, Nanoseconds step, int bubbles) {
+  cause_ = {slowdown, std::ssize(recent_)};
   recent_.clear();
-  if (suspended()) return GuardMove::none;
   in_a_row_ = patience_ > 0 && calm_ < std::int64_t{kCalm} ? in_a_row_ + 1 : 0;  // no patience yet: the first one
   const double excess = std::max(0.0, slowdown - settings_.max_slowdown / 2);
   const double per_bubble = excess * static_cast<double>(step.count()) / std::max(1, bubbles);
@@ -61,12 +62,14 @@ GuardMove GuardController::raise(double slowdown, Nanoseconds step, int bubbles)
   if (guard_ >= too_small_) too_small_ = guard_;
   patience_ = std::clamp<std::int64_t>(2 * patience_, kCalm, kMostPatience);
   calm_ = 0;
-  guard_ = std::min(guard_ + std::max(settings_.quantum, more), std::max(longest_, guard_));
-  return suspended() ? GuardMove::suspended : GuardMove::raised;
+  guard_ += std::max(settings_.quantum, more);
+  if (!suspended()) return GuardMove::raised;
+  guard_ = kSuspended * longest_;
+  return GuardMove::suspended;
 }
 
 GuardMove GuardController::lower() {
-  Nanoseconds next = std::max(settings_.least, guard_ * 3 / 4);
+  Nanoseconds next = std::max(settings_.least, std::min(guard_, longest_) * 3 / 4);
   if (next <= too_small_) {
     if (calm_ < patience_) {
       next = (guard_ + too_small_) / 2 + Nanoseconds{1};

@@ -20,7 +20,7 @@ struct GuardSettings {
 enum class GuardMove {
   none,
   raised,     ///< the slowdown is, or may well be, over the limit
-  suspended,  ///< raised as far as the longest bubble: nothing is sold
+  suspended,  ///< raised beyond the longest bubble: nothing is sold for a while
   lowered,    ///< it has long been far below
 };
 
@@ -28,12 +28,12 @@ enum class GuardMove {
 /// nothing of the new one.
 ///
 /// Up: at once when the whole interval is over the limit, or when three pairs in a row are over twice the limit and two
-/// deviations of the pairs' noise besides; after 32 pairs when the interval is over half the limit; and when its upper
-/// end is over the limit and the median over half of it, once it is narrower than the limit or, in much noise, 256
-/// pairs are remembered, which is the most. By how much: an excess e over half the limit is e x step / bubbles per
-/// bubble, if overruns cause it; doubled with every raise that comes within 64 pairs of the last one, which was not
-/// enough then. e is counted from the interval's lower end, after 32 pairs from half way between it and the median, at
-/// last from the median: noise often looks like an excess, but seldom shows one.
+/// deviations of the pairs' noise besides, known from at least nine; after 32 pairs when the interval is over half the
+/// limit; and when its upper end is over the limit and the median over half of it, once it is narrower than the limit
+/// or, in much noise, 256 pairs are remembered, which is the most. By how much: an excess e over half the limit is e x
+/// step / bubbles per bubble, if overruns cause it; doubled with every raise that comes within 64 pairs of the last
+/// one, which was not enough then. e is counted from the interval's lower end, after 32 pairs from half way between it
+/// and the median, at last from the median: noise often looks like an excess, but seldom shows one.
 ///
 /// Down: by a quarter, after 64 pairs with the upper end under the limit and the median under a quarter of it; after
 /// 256 with such a median where the noise lets nothing be shown, the lower end being under 0; and, when filling is
@@ -45,11 +45,17 @@ class GuardController {
  public:
   explicit GuardController(GuardSettings settings);
 
-  /// One pair is over. `bubbles`: how many are sold in a step. `longest`: the longest of them; a guard that long sells
-  /// nothing, which is what suspends filling, and it goes no further up.
+  /// One pair is over. `bubbles`: how many are sold in a step. `longest`: what is expected of the longest of them. A
+  /// guard as long sells nothing, which is what suspends filling; it is then twice as long and goes no further up.
   GuardMove pair(const SlowdownMeter::Pair& pair, int bubbles, Nanoseconds longest);
 
   Nanoseconds guard() const { return guard_; }
+  /// What made it rise last: a slowdown of at least so much in so many pairs.
+  struct Cause {
+    double slowdown = 0;
+    std::int64_t pairs = 0;
+  };
+  const Cause& cause() const { return cause_; }
   /// Of the pairs since the guard last moved.
   SlowdownEstimate estimate() const { return estimate_slowdown(recent_, settings_.confidence); }
   /// Whether the promise is shown to hold under the present guard: the interval's upper end is under the limit.
@@ -66,6 +72,7 @@ class GuardController {
   GuardSettings settings_;
   Nanoseconds guard_;
   Nanoseconds longest_{0};
+  Cause cause_;
   std::vector<double> recent_;   ///< since the last move, the last 256
   std::vector<double> changes_;  ///< from pair to pair, the last 64, absolute: the noise, whatever the level
   int in_a_row_ = 0;             ///< raises within 64 pairs of the one before

@@ -43,6 +43,7 @@ Nanoseconds ChunkRule::budget(Nanoseconds measured) const {
 
 StrategyTraits traits_of(FillStrategy strategy) {
   StrategyTraits traits;
+  traits.guarded = strategy == FillStrategy::adaptive;
   switch (strategy) {
     case FillStrategy::none:
       traits.runs_jobs = false;
@@ -86,7 +87,7 @@ void GrantDecider::end_profile() {
     fixed_[static_cast<std::size_t>(position)] = model_.statistics(position).median;
 }
 
-/// A slot whose waits mostly end before the next poll is none of its bubbles.
+/// A slot whose waits mostly last less than the time between two polls is none of its bubbles.
 void GrantDecider::fix_shortest_of_class() {
   const auto counts = [&](int position) { return model_.statistics(position).median >= kFreeRidePoll; };
   std::array<Nanoseconds, 5> shortest_of_class;

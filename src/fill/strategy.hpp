@@ -11,8 +11,9 @@
 namespace pipefill {
 
 /// none: no fill work. naive: the job runs all the time beside the main job. idle_priority: the same in the kernel's
-/// idle class. freeride: FreeRide (arXiv 2409.06941) as its artifact does it. pipefill: PipeFill (arXiv 2410.07192),
-/// fixed plan. adaptive: ours.
+/// idle class. freeride: FreeRide (arXiv 2409.06941) as its artifact does it, except that the class minimum leaves out
+/// slots too short for its poll, with which it would sell nothing. pipefill: PipeFill (arXiv 2410.07192), fixed plan.
+/// adaptive: ours.
 enum class FillStrategy { none, naive, idle_priority, freeride, pipefill, adaptive };
 const char* strategy_name(FillStrategy strategy);
 
@@ -55,6 +56,7 @@ struct Grant {
 /// What holds of a strategy whatever the bubble.
 struct StrategyTraits {
   bool runs_jobs = true;             ///< false: no worker is ever started
+  bool guarded = true;               ///< what is sold shrinks while the measured slowdown is over its limit
   bool gated = true;                 ///< false: the worker runs from its start until it is told to end
   bool fixed_after_profile = false;  ///< bubbles are measured in the profiling steps and never again
   WorkerClass worker_class = WorkerClass::idle;

@@ -11,11 +11,10 @@
 #include <fstream>
 #include <sstream>
 
+#include "worker/limits.hpp"
+
 namespace pipefill {
 namespace {
-
-// What the worker itself may take beside the job: stacks, buffers, the page tables of both.
-constexpr Bytes kBesides{16 << 20};
 
 bool write_line(const std::string& path, const std::string& text) {
   const int file = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
@@ -42,33 +41,29 @@ bool lists(const std::string& words, const std::string& word, const char* separa
   return false;
 }
 
-/// Where this process is counted, and below which group others with this controller can be made for it; empty: nowhere.
-/// Of v2 that is its own one or the one around it, whichever hands the controller down.
-struct Place {
-  std::string home, parent;
-};
-
-Place place_of_groups(const std::string& controller) {
+/// The group in which this process is counted, if others with this controller can be made below it; empty: they cannot.
+/// Never beside it: whatever limits this process has by a job of Slurm or a service, its fill jobs have too.
+std::string own_group(const std::string& controller) {
   std::ifstream groups("/proc/self/cgroup");
   std::string unified;
   for (std::string line; std::getline(groups, line);) {  // "4:pids:/path" or "0::/path"
     const std::size_t first = line.find(':'), second = line.find(':', first + 1);
     if (first == std::string::npos || second == std::string::npos) continue;
     const std::string controllers = line.substr(first + 1, second - first - 1), path = line.substr(second + 1);
-    if (lists(controllers, controller, ",")) {
-      const std::string group = "/sys/fs/cgroup/" + controllers + path;
-      return {group, group};
-    }
+    if (lists(controllers, controller, ",")) return "/sys/fs/cgroup/" + controllers + path;
     if (controllers.empty()) unified = "/sys/fs/cgroup" + path;
   }
-  if (unified.empty()) return {};
-  for (const std::string& group : {unified, std::filesystem::path(unified).parent_path().string()})
-    if (lists(content(group + "/cgroup.subtree_control"), controller, " \n")) return {unified, group};
-  return {};
+  const bool handed_down = !unified.empty() && lists(content(unified + "/cgroup.subtree_control"), controller, " \n");
+  return handed_down ? unified : "";
 }
 
 std::string group_of(const std::string& parent, int worker_pid) {
   return fmt::format("{}/pipefill-fill-{}", parent, worker_pid);
+}
+
+/// Its processes have been killed; that they are gone takes them a while.
+void remove_group(const std::string& path) {
+  for (int i = 0; i < 500 && ::rmdir(path.c_str()) != 0 && errno == EBUSY; ++i) ::usleep(1000);
 }
 
 std::int64_t out_of_memory_kills(const std::string& group) {
@@ -92,8 +87,8 @@ std::int64_t threads_of_this_process() {
 }  // namespace
 
 bool JobGroup::may_be_made(const std::string& controller) {
-  const std::string parent = place_of_groups(controller).parent;
-  return !parent.empty() && ::access(parent.c_str(), W_OK) == 0;
+  const std::string home = own_group(controller);
+  return !home.empty() && ::access(home.c_str(), W_OK) == 0;
 }
 
 JobGroup::JobGroup(const FillLimits& limits) {
@@ -102,7 +97,7 @@ JobGroup::JobGroup(const FillLimits& limits) {
     limit("pids", {{"pids.max", fmt::format("{}\n", most)}});
   }
   if (limits.memory.count > 0) {
-    const std::string most = fmt::format("{}\n", (limits.memory + kBesides).count);
+    const std::string most = fmt::format("{}\n", (limits.memory + kWorkerMemory).count);
     counts_memory_ = limit("memory", {{"memory.max", most}, {"memory.swap.max", "0\n"}}) ||
                      limit("memory", {{"memory.limit_in_bytes", most}, {"memory.swappiness", "0\n"}});
   }
@@ -110,18 +105,23 @@ JobGroup::JobGroup(const FillLimits& limits) {
 
 /// The first of the values must be taken, the others may be unknown to the kernel.
 bool JobGroup::limit(const std::string& controller, const std::vector<std::pair<std::string, std::string>>& values) {
-  const Place place = place_of_groups(controller);
-  if (place.parent.empty()) return false;
-  const std::string path = group_of(place.parent, ::getpid());
-  const bool made_here = ::mkdir(path.c_str(), 0755) == 0;
-  if (!made_here && errno != EEXIST) return false;  // it exists: v2, made for the other controller
+  // Once this process is in a group of v2, that group is its own; both controllers are limited there.
+  const std::string home = own_group(controller), mine = group_of(home, ::getpid());
+  const bool is_there = std::ranges::find(groups_, home, &Group::path) != groups_.end();
+  if (home.empty()) return false;
+  const std::string path = is_there ? home : mine;
+  if (!is_there) {
+    remove_group(path);  // of a process that had this number
+    if (::mkdir(path.c_str(), 0755) != 0) return false;
+  }
   bool good = true;
   for (std::size_t i = 0; i < values.size(); ++i)
     good &= write_line(path + "/" + values[i].first, values[i].second) || i > 0;
+  if (is_there) return good;
   good = good && write_line(path + "/cgroup.procs", fmt::format("{}\n", ::getpid()));
-  if (good && made_here)
-    groups_.push_back({place.home, path});
-  else if (made_here)
+  if (good)
+    groups_.push_back({home, path});
+  else
     ::rmdir(path.c_str());
   return good;
 }
@@ -129,7 +129,7 @@ bool JobGroup::limit(const std::string& controller, const std::vector<std::pair<
 JobGroup::~JobGroup() {
   for (const Group& group : groups_) {
     write_line(group.home + "/cgroup.procs", fmt::format("{}\n", ::getpid()));
-    ::rmdir(group.path.c_str());
+    remove_group(group.path);
   }
 }
 
@@ -140,13 +140,12 @@ std::int64_t JobGroup::killed_for_memory() const {
 }
 
 std::int64_t JobGroup::killed_for_memory(int worker_pid) {
-  return out_of_memory_kills(group_of(place_of_groups("memory").parent, worker_pid));
+  return out_of_memory_kills(group_of(own_group("memory"), worker_pid));
 }
 
 void JobGroup::remove_of(int worker_pid) {
   for (const char* controller : {"pids", "memory"})
-    if (const std::string parent = place_of_groups(controller).parent; !parent.empty())
-      ::rmdir(group_of(parent, worker_pid).c_str());
+    if (const std::string home = own_group(controller); !home.empty()) remove_group(group_of(home, worker_pid));
 }
 
 }  // namespace pipefill

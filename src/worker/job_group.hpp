@@ -13,7 +13,8 @@
 namespace pipefill {
 
 /// Moves this process into groups of its own: of the pids controller for limits.processes, of the memory controller for
-/// limits.memory (v1: a hierarchy each; v2: one group, where both are delegated). Leaves and removes them at the end.
+/// limits.memory (v1: a hierarchy each; v2: one group, where this process's own hands both down). Leaves and removes
+/// them at the end, when all that the job started must have been killed.
 class JobGroup {
  public:
   explicit JobGroup(const FillLimits& limits);

@@ -47,7 +47,7 @@ struct ProcessLimits::Saved {
 ProcessLimits::ProcessLimits(const FillLimits& limits, Bytes state) : saved_(std::make_unique<Saved>()) {
   saved_->lower(RLIMIT_CORE, 0);
   if (limits.memory.count > 0)
-    saved_->lower(RLIMIT_AS, (address_space() + state + limits.memory + Bytes{16 << 20}).count);  // stacks, buffers
+    saved_->lower(RLIMIT_AS, (address_space() + state + limits.memory + kWorkerMemory).count);
   if (limits.disk.count > 0) saved_->lower(RLIMIT_FSIZE, limits.disk.count);
   if (limits.cpu.count() > 0) {
     rusage used{};

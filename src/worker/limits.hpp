@@ -11,6 +11,9 @@
 
 namespace pipefill {
 
+/// What the worker itself may take beside the job: stacks, buffers.
+inline constexpr Bytes kWorkerMemory{16 << 20};
+
 /// Soft limits of this process for the time of the object: address space (what is mapped now, `state`, and the job's
 /// memory), file size, CPU time, no core files.
 class ProcessLimits {

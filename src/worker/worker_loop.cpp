@@ -209,8 +209,10 @@ void WorkerLoop::unload(JobStatus status) {
   }
   channel_.set_program_group(0);
   channel_.set_next_chunk(std::nullopt);
+  if (loaded_) loaded_->watch.reset(), loaded_->run.reset();
+  if (options_.is == WorkerIs::process)
+    kill_descendants(::getpid());  // a job's processes end with it, before its group
   loaded_.reset();
-  if (options_.is == WorkerIs::process) kill_descendants(::getpid());  // a job's processes end with it
 }
 
 void WorkerLoop::use(const OpenGrant& grant) {
@@ -349,9 +351,10 @@ bool WorkerLoop::guarded(Body body) {
 
 void WorkerLoop::end_badly(JobPhase phase, const std::string& message) {
   // Of several processes the kernel may have ended another one than this.
-  const bool starved = loaded_ && loaded_->group && loaded_->group->killed_for_memory() > 0;
+  const bool out_of_memory = loaded_ && loaded_->group && loaded_->group->killed_for_memory() > 0;
   unload(JobStatus::submitted);
-  report(phase, starved ? message + " (limits.memory: the kernel ended a process, its cgroup had none left)" : message);
+  report(phase,
+         out_of_memory ? message + " (limits.memory: the kernel ended a process, its cgroup had none left)" : message);
 }
 
 void WorkerLoop::report(JobPhase phase, const std::string& message) {

@@ -137,9 +137,9 @@ std::string WorkerProcess::reap() {
   while (::waitid(P_PID, static_cast<id_t>(pid()), &info, WEXITED) != 0 && errno == EINTR) {
   }
   kill_orphans();
-  const bool starved = JobGroup::killed_for_memory(pid()) > 0;
+  const bool out_of_memory = JobGroup::killed_for_memory(pid()) > 0;
   JobGroup::remove_of(pid());
-  if (starved) return "was killed by the kernel: limits.memory, its cgroup had none left";
+  if (out_of_memory) return "was killed by the kernel: limits.memory, its cgroup had none left";
   if (info.si_code == CLD_EXITED) return fmt::format("ended with exit code {}", info.si_status);
   return fmt::format("was killed by signal {} ({})", info.si_status, ::strsignal(info.si_status));
 }

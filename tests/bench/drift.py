@@ -93,7 +93,7 @@ def report(directory, what, change):
         if max(old, new) < 2e6 or max(old, new) < 4 / 3 * min(old, new):
             continue
         good = within(events["granted_ns"][after], new)
-        followed = next((i for i in range(len(good) - 5) if numpy.sum(good[i:i + 5]) >= 4), None)
+        followed = next((i for i in range(len(good) - 4) if numpy.sum(good[i:i + 5]) >= 4), None)
         print(f"    {what}, slot {slot}: {old / 1e6:.1f} -> {new / 1e6:.1f} ms, followed after "
               f"{'more than 25' if followed is None else followed} steps")
     for name, first, last in (("before", change - 10, change - 1), ("steps 1 to 5 after", change + 1, change + 5),

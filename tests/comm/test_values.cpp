@@ -114,12 +114,12 @@ TEST(Wait, EveryMethodEndsWhenDoneAndKeepsItsDeadline) {
 }
 
 TEST(Wait, WhatComesWhileTheWaiterIsHeldUpIsNotLate) {
-  Waiter waiter({2, 1}, {0}, {WaitMethod::spin, 20ms, nullptr});
+  Waiter waiter({2, 1}, {0}, {WaitMethod::spin, 1s, nullptr});
   int tests = 0;
   EXPECT_NO_THROW(waiter.wait_until(
       [&] {
         // The second test, of a wait that has begun, gets no processor for longer than the deadline.
-        if (++tests == 2) std::this_thread::sleep_for(60ms);
+        if (++tests == 2) std::this_thread::sleep_for(1500ms);
         return tests == 3;
       },
       {}));

@@ -163,8 +163,28 @@ TEST_F(Recording, TheGuardRisesWithTheSlowdownAndTheCycleIsSoldLess) {
   EXPECT_GT(fill.figures().slowdown.pairs, 10);
   EXPECT_NEAR(fill.figures().slowdown.median, 0.1, 1e-9);
   EXPECT_GT(fill.figures().guard, 100us);
-  EXPECT_LE(fill.figures().guard, 1ms) << "the longest bubble: nothing is sold then";
+  EXPECT_LE(fill.figures().guard, 2ms) << "twice the longest bubble: nothing is sold then";
   EXPECT_LT(usable(BubbleBudget{.length = 1ms}, fill.plan_settings()), before - 100us);
+}
+
+TEST_F(Recording, ASuspendedGuardIsToldAndOnlyTheGuardedStrategyHasOne) {
+  for (const FillStrategy strategy : {FillStrategy::adaptive, FillStrategy::naive, FillStrategy::pipefill}) {
+    BubbleFillSettings s = settings();
+    s.audit = {.first_step = 2, .block = 1, .audit = 0.5};
+    s.strategy.strategy = strategy;
+    BubbleFill fill(s, kProgram, crew_, trace());
+    int told = 0;
+    for (int number = 1; number <= 60; ++number) {
+      fill.begin_step(number);
+      fill.record(0, Nanoseconds{0}, 1ms, kMemory);
+      fill.record(2, 2ms, 3ms, kMemory);
+      told += fill.end_step(fill.step_is_filled() ? 20ms : 10ms) == GuardMove::suspended ? 1 : 0;
+    }
+    EXPECT_EQ(told, strategy == FillStrategy::adaptive ? 1 : 0) << strategy_name(strategy);
+    if (told == 1) {
+      EXPECT_NEAR(fill.cause().slowdown, 1, 1e-9);
+    }
+  }
 }
 
 TEST_F(Recording, AGuardThatHoldsStays) {

@@ -37,6 +37,38 @@ TEST_F(Granting, WhatOneJobLeavesOverAnotherTakes) {
   EXPECT_LT((sums[{1, 2}]), (sums[{2, 2}])) << "the short bubble is no place for the first one";
 }
 
+TEST_F(Granting, EachIsOfferedABubbleForChunksOfItsOwnLength) {
+  // Half of the bubbles last 10 ms, half 12: a chunk of 0.3 ms may end 0.06 ms after the 10, for then a tenth of it is
+  // expected to run over; one of 5 ms 1 ms after them.
+  crew_.release(7);
+  add(1, "chunks: 100000, chunk_us: 5000");
+  add(2, "chunks: 100000, chunk_us: 300");
+  BubbleFill fill(settings(), kProgram, crew_, trace());
+  fill.run_alone(50ms);
+  for (int number = 1; number <= 12; ++number) step(fill, number, number % 2 == 0 ? 10ms : 12ms, 1ms);
+  fill.begin_step(13);
+  const Nanoseconds begin = now();
+  Pause& pause = fill.enter(0, begin, kMemory, {-1});
+  pause.begin();
+  const Nanoseconds of_long = member(1).deadline - begin, of_short = member(2).deadline - begin;
+  fill.leave();
+  EXPECT_GT(of_long, 10500us);
+  EXPECT_LT(of_short, 10300us);
+}
+
+TEST_F(Granting, AJobThatSeemsToFitNowhereIsTriedNowAndThen) {
+  // Its chunks were measured at 20 ms once; bubbles of 5 ms are never sold for such.
+  crew_.release(7);
+  add(1, "chunks: 100000, chunk_us: 200, fault: slow_start");
+  BubbleFill fill(settings(), kProgram, crew_, trace());
+  fill.run_alone(250ms);
+  ASSERT_GT(member(1).usual_chunk(), 10ms);
+  const std::int64_t before = done(1);
+  int number = 1;
+  for (; number < 2000 && done(1) < before + 50; ++number) step(fill, number, 5ms, 1ms);
+  EXPECT_GE(done(1), before + 50) << number << " steps";
+}
+
 TEST_F(Granting, OneAfterTheOtherNeverTwoAtOnce) {
   add(2, "chunks: 100000, chunk_us: 300");
   BubbleFill fill(settings(), kProgram, crew_, trace());

@@ -63,7 +63,7 @@ TEST(Strategy, FreeRideSellsTheShortestOfItsClassAtItsNextPoll) {
   EXPECT_EQ(grant.rule.pause_after, 5ms);
   EXPECT_TRUE(grant.rule.fits(9ms, 1030ms, grant.deadline));
   EXPECT_FALSE(grant.rule.fits(9ms, 1031ms, grant.deadline));
-  EXPECT_EQ(stage.at(1, 0ms).gate, Gate::closed) << "4 ms are over before the poll";
+  EXPECT_EQ(stage.at(1, 0ms).gate, Gate::closed) << "4 ms are mostly over before the poll";
   BubbleModel model(kProgram);
   for (int step = 0; step < 12; ++step) model.record(2, 1ms, kFree), model.record(3, 70ms, kFree);
   GrantDecider decider({.strategy = FillStrategy::freeride}, model);

@@ -6,6 +6,7 @@
 
 #include "fill_jobs/process_tree.hpp"
 #include "fill_jobs/program.hpp"
+#include "worker/job_group.hpp"
 #include "worker_fixture.hpp"
 
 namespace pipefill::testing {
@@ -27,6 +28,23 @@ TEST_F(Command, RunsUnmodifiedWithItsOutputKept) {
   EXPECT_EQ(content(job + "/stdout"), "out\n" + job + "\n");
   EXPECT_EQ(content(job + "/stderr"), "err\n");
   EXPECT_EQ(content(job + "/made"), "x\n");
+}
+
+TEST_F(Command, ItsGroupEndsWithItAlsoWhenItLeavesProcessesBehind) {
+  if (!JobGroup::may_be_made("memory")) GTEST_SKIP() << "no memory cgroup can be made here";
+  Supervisor supervisor(settings(), make_null_log());
+  for (const char* name : {"a", "b"}) {
+    supervisor.assign(make_job(name, "command", shell("setsid sleep 1000 & disown; sleep 0.05"),
+                               "limits: {memory: 256MiB, processes: 30}\n"),
+                      "");
+    until_over(supervisor);
+    ASSERT_EQ(supervisor.job().state, AssignedState::finished) << supervisor.job().message;
+  }
+  const auto group_of_worker = [&] { return content("/proc/" + std::to_string(supervisor.worker_pid()) + "/cgroup"); };
+  supervisor.drop();
+  const Nanoseconds limit = now() + 30s;
+  while (group_of_worker() != content("/proc/self/cgroup") && now() < limit) std::this_thread::sleep_for(5ms);
+  EXPECT_EQ(group_of_worker(), content("/proc/self/cgroup"));
 }
 
 TEST_F(Command, RunsInGrantsOnlyWithItsChildrenAlsoEscapedOnes) {
