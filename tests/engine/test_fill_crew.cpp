@@ -45,15 +45,23 @@ TEST_F(Granting, EachIsOfferedABubbleForChunksOfItsOwnLength) {
   add(2, "chunks: 100000, chunk_us: 300");
   BubbleFill fill(settings(), kProgram, crew_, trace());
   fill.run_alone(50ms);
-  for (int number = 1; number <= 12; ++number) step(fill, number, number % 2 == 0 ? 10ms : 12ms, 1ms);
-  fill.begin_step(13);
-  const Nanoseconds begin = now();
-  Pause& pause = fill.enter(0, begin, kMemory, {-1});
-  pause.begin();
-  const Nanoseconds of_long = member(1).deadline - begin, of_short = member(2).deadline - begin;
-  fill.leave();
-  EXPECT_GT(of_long, 10500us);
-  EXPECT_LT(of_short, 10300us);
+  int number = 1;
+  for (; number <= 12; ++number) step(fill, number, number % 2 == 0 ? 10ms : 12ms, 1ms);
+  // On a busy machine their chunks may take longer for a while.
+  bool seen = false;
+  for (; number < 500 && !seen; ++number) {
+    fill.begin_step(number);
+    const Nanoseconds begin = now();
+    Pause& pause = fill.enter(0, begin, kMemory, {-1});
+    pause.begin();
+    const Nanoseconds of_long = member(1).deadline - begin, of_short = member(2).deadline - begin;
+    seen = of_long > 10500us && of_short > 9900us && of_short < 10300us;
+    while (now() < begin + 10ms) pause.pause();
+    fill.leave();
+    fill.record(0, begin, begin + (number % 2 == 0 ? 10ms : 12ms), kMemory);
+    fill.end_step(13ms);
+  }
+  EXPECT_TRUE(seen);
 }
 
 TEST_F(Granting, AJobThatSeemsToFitNowhereIsTriedNowAndThen) {

@@ -104,7 +104,7 @@ class CheckTest(unittest.TestCase):
         self.expect(64, "did you mean 'check'?", "chekc")
         self.expect(64, "did you mean '--ranks'?", "check", "--rank=3")
         for wrong in ("0", "many"):
-            self.expect(64, f"--ranks: Value {wrong} not in range 1 to 1000000", "check", "--ranks", wrong)
+            self.expect(64, f"--ranks: Value {wrong} not in range", "check", "--ranks", wrong)
         self.expect(64, "two decks given", "check", "a.yaml", "b.yaml")
         for words in (["check", ""], ["check", "", "run.steps=3"], ["status", ""]):
             self.expect(64, "is empty; an unset variable?", *words)

@@ -22,7 +22,7 @@ class Plugin(RunTest):
         first.rename(prefix)
         example = self.scratch / "example"
         shutil.copytree(SOURCE_DIR / "examples/fill_plugin", example)
-        self.do("cmake", "-S", example, "-B", example / "build", f"-DCMAKE_PREFIX_PATH={prefix}",
+        self.do("cmake", "-G", "Ninja", "-S", example, "-B", example / "build", f"-DCMAKE_PREFIX_PATH={prefix}",
                 "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror")
         self.do("cmake", "--build", example / "build")
         program = prefix / "bin/pipefill"

@@ -5,6 +5,7 @@
 
 #include <random>
 
+#include "worker/job_group.hpp"
 #include "worker_fixture.hpp"
 
 namespace pipefill::testing {
@@ -248,7 +249,8 @@ INSTANTIATE_TEST_SUITE_P(Faults, EveryFault,
                                            Fault{"leak", "limits: {memory: 64MiB}", "no memory left"},
                                            Fault{"flood", "limits: {output: 1MiB}", "limits.output"},
                                            Fault{"disk", "limits: {disk: 16MiB}", "limits.disk"},
-                                           Fault{"fork", "limits: {processes: 20}", "fork"}),
+                                           Fault{"fork", "limits: {processes: 20}",
+                                                 JobGroup::may_be_made("pids") ? "cannot fork" : "limits.processes"}),
                          [](const auto& fault) { return std::string(fault.param.fault); });
 
 TEST_F(Faults, OneCrashCostsOneTry) {
