@@ -64,7 +64,7 @@ class Workstation(runs.Runs):
             output = self.finish(process, 75)
             status = self.status("long")
             self.assertEqual(status["state"], "stopped", output)
-            self.assertEqual(status["reason"], "signal USR2")
+            self.assertIn("signal USR2", status["reason"])  # mpirun passes it on to all ranks; one is the first to see it
             self.assertEqual(status["last_checkpoint"], status["step"])
         self.assertEqual(status["attempt"], 2)
 

@@ -285,7 +285,7 @@ class LostDirectory(RunTest):
 
     def test_checkpoints_that_cannot_be_written(self):
         run = self.new_run()
-        job = self.start(run, *LONG_RUN, "checkpoint.every=10", "device.wait=yield")
+        job = self.start(run, *LONG_RUN, "checkpoint.every=200", "device.wait=yield")
         job.until_step(5)
         (run.path / "checkpoints").rmdir()
         (run.path / "checkpoints").write_text("no directory\n")
