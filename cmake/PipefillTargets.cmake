@@ -22,7 +22,9 @@ target_include_directories(pipefill_options INTERFACE "${PROJECT_SOURCE_DIR}/src
 # -fno-math-errno and -fno-trapping-math change no result; -ffast-math would, and is never used.
 target_compile_options(pipefill_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -fno-math-errno -fno-trapping-math)
 target_link_libraries(pipefill_options INTERFACE Threads::Threads)
-if(PIPEFILL_WERROR)
+# Another compiler's new warnings, also about headers of libraries that it inlines, must keep nobody from building.
+string(FIND "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}" "GNU 12." PIPEFILL_AT_GCC_12)
+if((PIPEFILL_WERROR STREQUAL "AUTO" AND PIPEFILL_AT_GCC_12 EQUAL 0) OR PIPEFILL_WERROR STREQUAL "ON")
   target_compile_options(pipefill_options INTERFACE -Werror)
 endif()
 if(PIPEFILL_NATIVE)
