@@ -92,24 +92,24 @@ bool JobGroup::may_be_made(const std::string& controller) {
 }
 
 JobGroup::JobGroup(const FillLimits& limits) {
+  // Both before this process moves: of v2 it is one group for both, and from within it nothing is handed down.
+  const std::string pids = own_group("pids"), memory = own_group("memory");
   if (limits.processes > 0) {
     const std::int64_t most = limits.processes + threads_of_this_process() + 1;  // the watching thread
-    limit("pids", {{"pids.max", fmt::format("{}\n", most)}});
+    limit(pids, {{"pids.max", fmt::format("{}\n", most)}});
   }
   if (limits.memory.count > 0) {
     const std::string most = fmt::format("{}\n", (limits.memory + kWorkerMemory).count);
-    counts_memory_ = limit("memory", {{"memory.max", most}, {"memory.swap.max", "0\n"}}) ||
-                     limit("memory", {{"memory.limit_in_bytes", most}, {"memory.swappiness", "0\n"}});
+    counts_memory_ = limit(memory, {{"memory.max", most}, {"memory.swap.max", "0\n"}}) ||
+                     limit(memory, {{"memory.limit_in_bytes", most}, {"memory.swappiness", "0\n"}});
   }
 }
 
 /// The first of the values must be taken, the others may be unknown to the kernel.
-bool JobGroup::limit(const std::string& controller, const std::vector<std::pair<std::string, std::string>>& values) {
-  // Once this process is in a group of v2, that group is its own; both controllers are limited there.
-  const std::string home = own_group(controller), mine = group_of(home, ::getpid());
-  const bool is_there = std::ranges::find(groups_, home, &Group::path) != groups_.end();
+bool JobGroup::limit(const std::string& home, const std::vector<std::pair<std::string, std::string>>& values) {
   if (home.empty()) return false;
-  const std::string path = is_there ? home : mine;
+  const std::string path = group_of(home, ::getpid());
+  const bool is_there = std::ranges::find(groups_, path, &Group::path) != groups_.end();
   if (!is_there) {
     remove_group(path);  // of a process that had this number
     if (::mkdir(path.c_str(), 0755) != 0) return false;

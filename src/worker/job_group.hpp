@@ -36,7 +36,7 @@ class JobGroup {
   struct Group {
     std::string home, path;
   };
-  bool limit(const std::string& controller, const std::vector<std::pair<std::string, std::string>>& values);
+  bool limit(const std::string& home, const std::vector<std::pair<std::string, std::string>>& values);
 
   std::vector<Group> groups_;
   bool counts_memory_ = false;
