@@ -180,7 +180,8 @@ void WorkerLoop::assign(const WorkerChannel::Posted& posted) {
       if (loaded_->group->counts_memory()) watched.memory = Bytes{0};
       loaded_->watch.emplace(directory, watched, [this](const std::string& over) {
         report(JobPhase::failed, over);
-        kill_descendants(::getpid());
+        // Its processes are left to the rank to kill: while this one lives, the end of a program may look like a good
+        // one.
         ::_exit(1);
       });
     }

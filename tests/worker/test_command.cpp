@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "fill_jobs/process_tree.hpp"
@@ -88,10 +89,14 @@ TEST_F(Command, NothingIsLeftWhenItsWorkerIsKilled) {
   const std::vector<ProcessFacts> programs = programs_of(supervisor);
   ::kill(supervisor.worker_pid(), SIGKILL);
   bubbles(supervisor, [&] { return supervisor.restarts() > 0; });
-  for (const ProcessFacts& program : programs) {
+  const auto lives = [](const ProcessFacts& program) {
     ProcessFacts facts;
-    EXPECT_FALSE(read_process(program.name.pid, facts) && facts.name == program.name && facts.state != 'Z');
-  }
+    return read_process(program.name.pid, facts) && facts.name == program.name && facts.state != 'Z';
+  };
+  // What was killed may need a processor to be gone.
+  for (const Nanoseconds limit = now() + 30s; std::ranges::any_of(programs, lives) && now() < limit;)
+    std::this_thread::sleep_for(1ms);
+  EXPECT_TRUE(std::ranges::none_of(programs, lives));
 }
 
 TEST_F(Command, SeesAFixedEnvironment) {
