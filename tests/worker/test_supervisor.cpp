@@ -231,9 +231,10 @@ TEST_P(EveryFault, IsRetriedThenQuarantinedAndTheNextJobRuns) {
   EXPECT_EQ(state.status, JobStatus::quarantined);
   EXPECT_EQ(state.failures, 3);
   EXPECT_EQ(state.done, 4);
-  // What fills the disk is still there at the second try.
-  const std::size_t tries = std::string(GetParam().fault) == "disk" ? 1 : 3;
-  EXPECT_EQ(content(job + "/runs").size(), 4U + tries) << "tries of the chunk that fails";
+  // What fills the disk is still there at the second try, which may be ended before it comes to the chunk.
+  const std::size_t least = std::string(GetParam().fault) == "disk" ? 1 : 3;
+  EXPECT_GE(content(job + "/runs").size(), 4U + least) << "tries of the chunk that fails";
+  EXPECT_LE(content(job + "/runs").size(), 4U + 3);
   EXPECT_NE(state.message.find(GetParam().word), std::string::npos) << state.message;
 
   const std::string good = make_job("good", "counting", "{chunks: 5}");
