@@ -92,7 +92,6 @@ void BubbleFill::ask() {
 }
 
 void BubbleFill::grant(const Grant& offer) {
-  grant_ = offer;
   crew_.grant(offer.memory);
   open_ = true;
   sold_ = std::max(sold_, offer.deadline - bubble_begin_);

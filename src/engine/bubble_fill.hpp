@@ -118,7 +118,6 @@ class BubbleFill final : private Pause {
   int position_ = -1;
   Nanoseconds bubble_begin_{};
   Bytes free_memory_{};
-  Grant grant_;                   ///< the one in use, of the job that may use it longest
   std::optional<Grant> pending_;  ///< not to be used before its time
   Nanoseconds next_question_{};
   Nanoseconds pending_question_{};  ///< the next one after the pending grant's time

@@ -5,9 +5,10 @@
 
 Runs inputs/fill.yaml over 2 ranks, every step filled. From step 60 on a busy loop takes half of stage 1's cores, so that
 stage 0 waits longer; from step 100 on it has them for itself again. Prints, for both changes and each of stage 0's bubbles
-that changed by a third or more, the medians of its length before and after, and how many steps after the change it began
-that four of the next five bubbles were sold (`granted_ns`) to within a quarter of the new length, or a millisecond; and, of
-all bubbles of stage 0 before and after, which share was filled and how long fill work ran over their end. Needs two quiet
+that changed by a third or more, the medians of its length before and after; of those that grew, how many steps after the
+change it began that four of the next five were sold (`granted_ns`, at most the length, so that it tells nothing of those
+that shrank) to within a quarter of the new length, or a millisecond; and, of all bubbles of stage 0 before and after, which
+share was filled and how long fill work ran over their end, which is what is lost on those that shrank. Needs two quiet
 cores and a minute a run."""
 
 import argparse
@@ -23,7 +24,7 @@ import time
 import h5py
 import numpy
 
-from fill_strategies import ROOT, SETTINGS
+from fill_strategies import ROOT, end, start
 
 SLOWED, RELEASED, STEPS = 60, 100, 140
 
@@ -54,10 +55,7 @@ def cores_of_rank(main, rank):
 
 def run(options, directory):
     """Runs it; the steps at which the loop had begun and ended."""
-    jobs = f"fill.jobs=[{ROOT}/inputs/jobs/score.yaml, {ROOT}/inputs/jobs/score_b.yaml]"
-    main = subprocess.Popen(["mpirun", "-n", "2", options.program, "train", ROOT / "inputs/fill.yaml",
-                             f"run.directory={directory}", f"run.steps={STEPS}", f"schedule.name={options.schedule}",
-                             "fill.audit=0", jobs, "log.progress=none"], stdout=subprocess.DEVNULL, env=os.environ | SETTINGS)
+    main = start(options.program, directory, options.schedule, STEPS, "fill.audit=0")
     wait_for_step(main, directory, SLOWED)
     cores = cores_of_rank(main, 1)
     loop = subprocess.Popen([sys.executable, "-c", "while True: pass"], preexec_fn=lambda: os.sched_setaffinity(0, cores))
@@ -68,8 +66,7 @@ def run(options, directory):
         loop.send_signal(signal.SIGKILL)
         loop.wait()
     released = step_now(directory) + 1
-    if main.wait() != 0:
-        raise SystemExit(f"the run ended with {main.returncode}")
+    end(main)
     return slowed, released
 
 
@@ -92,10 +89,12 @@ def report(directory, what, change):
         old, new = numpy.median(lengths[before]), numpy.median(lengths[after])
         if max(old, new) < 2e6 or max(old, new) < 4 / 3 * min(old, new):
             continue
-        good = within(events["granted_ns"][after], new)
-        followed = next((i for i in range(len(good) - 4) if numpy.sum(good[i:i + 5]) >= 4), None)
-        print(f"    {what}, slot {slot}: {old / 1e6:.1f} -> {new / 1e6:.1f} ms, followed after "
-              f"{'more than 25' if followed is None else followed} steps")
+        told = ""
+        if new > old:
+            good = within(events["granted_ns"][after], new)
+            followed = next((i for i in range(len(good) - 4) if numpy.sum(good[i:i + 5]) >= 4), None)
+            told = f", sold so {'not within 25' if followed is None else followed} steps later"
+        print(f"    {what}, slot {slot}: {old / 1e6:.1f} -> {new / 1e6:.1f} ms{told}")
     for name, first, last in (("before", change - 10, change - 1), ("steps 1 to 5 after", change + 1, change + 5),
                               ("steps 6 to 15 after", change + 6, change + 15)):
         here = (events["step"] >= first) & (events["step"] <= last)

@@ -20,6 +20,7 @@ import tempfile
 from fill_figures import figures
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAIRS = ["fill.audit=0.5", "fill.block=1"]  # every second step is filled
 STRATEGIES = ["none", "naive", "idle-priority", "freeride", "pipefill", "adaptive"]
 # As jobscripts/mpirun_settings.sh.
 SETTINGS = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1",
@@ -28,12 +29,24 @@ SETTINGS = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"
             "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe", "PRTE_MCA_hwloc_default_binding_policy": "none"}
 
 
+JOBS = [ROOT / "inputs/jobs/score.yaml", ROOT / "inputs/jobs/score_b.yaml"]
+
+
+def start(program, directory, schedule, steps, *words, jobs=JOBS, **options):
+    """inputs/fill.yaml over 2 ranks, in the background."""
+    return subprocess.Popen(["mpirun", "-n", "2", program, "train", ROOT / "inputs/fill.yaml", f"run.directory={directory}",
+                             f"run.steps={steps}", f"schedule.name={schedule}", "log.progress=none",
+                             f"fill.jobs=[{', '.join(map(str, jobs))}]", *words],
+                            stdout=subprocess.DEVNULL, env=os.environ | SETTINGS, **options)
+
+
+def end(main):
+    if main.wait() != 0:
+        raise SystemExit(f"a run ended with {main.returncode}")
+
+
 def run(options, directory, schedule, strategy):
-    jobs = f"fill.jobs=[{ROOT}/inputs/jobs/score.yaml, {ROOT}/inputs/jobs/score_b.yaml]"
-    subprocess.run(["mpirun", "-n", "2", options.program, "train", ROOT / "inputs/fill.yaml", f"run.directory={directory}",
-                    f"run.steps={options.steps}", f"schedule.name={schedule}", f"fill.strategy={strategy}",
-                    "fill.audit=0.5", "fill.block=1", jobs, "log.progress=none", *options.words],
-                   check=True, stdout=subprocess.DEVNULL, env=os.environ | SETTINGS)
+    end(start(options.program, directory, schedule, options.steps, f"fill.strategy={strategy}", *PAIRS, *options.words))
     return figures(directory)
 
 

@@ -12,14 +12,13 @@ cores and, for three runs of 420 steps, ten minutes."""
 import argparse
 import collections
 import json
-import os
 import pathlib
 import subprocess
 import sys
 import tempfile
 
 from fill_figures import figures
-from fill_strategies import ROOT, SETTINGS
+from fill_strategies import JOBS, PAIRS, ROOT, end, start
 
 FAULTS = ["segv", "abort", "exit", "fail", "leak", "flood", "disk", "fork", "throw", "kill", "slow", "hang"]
 JOB = """name: {fault}
@@ -30,10 +29,8 @@ limits: {{memory: 256MiB, disk: 16MiB, output: 1MiB, processes: 64}}
 
 
 def run(options, directory, jobs, strategy):
-    subprocess.run(["mpirun", "-n", "2", options.program, "train", ROOT / "inputs/fill.yaml", f"run.directory={directory}",
-                    f"run.steps={options.steps}", f"schedule.name={options.schedule}", f"fill.strategy={strategy}",
-                    "fill.audit=0.5", "fill.block=1", f"fill.jobs=[{', '.join(map(str, jobs))}]", "log.progress=none"],
-                   check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=os.environ | SETTINGS)
+    end(start(options.program, directory, options.schedule, options.steps, f"fill.strategy={strategy}", *PAIRS, jobs=jobs,
+              stderr=subprocess.DEVNULL))
 
 
 def bits(directory):
@@ -61,7 +58,6 @@ def main():
     parser.add_argument("--steps", type=int, default=420)
     parser.add_argument("--schedule", default="gpipe")
     options = parser.parse_args()
-    good = [ROOT / "inputs/jobs/score.yaml", ROOT / "inputs/jobs/score_b.yaml"]
     same = True
     with tempfile.TemporaryDirectory(prefix="pipefill-faults-") as scratch:
         scratch = pathlib.Path(scratch)
@@ -71,8 +67,8 @@ def main():
             faulty[-1].write_text(JOB.format(fault=fault, plugin=options.plugin))
         for i in range(options.runs):
             plain, filled = scratch / f"plain-{i}", scratch / f"filled-{i}"
-            run(options, plain, good, "none")
-            run(options, filled, [*faulty, *good], "adaptive")
+            run(options, plain, JOBS, "none")
+            run(options, filled, [*faulty, *JOBS], "adaptive")
             f, without, equal = figures(filled), figures(plain), bits(plain) == bits(filled)
             same &= equal
             counts, failures = states(filled)
